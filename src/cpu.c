@@ -1,0 +1,69 @@
+/*
+ * cpu.c - the choice of an instruction set, once a process
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+
+/* Can this CPU run a level?  (The operating system's part is included.) */
+static bool cpu_has_portable(void)
+{
+    return true;
+}
+
+struct level {
+    const struct fp_kernels *kernels;
+    bool (*cpu_has)(void);
+};
+
+/* Best first; each falls back on those after it. */
+static const struct level levels[] = {
+    {&fp_kernels_portable, cpu_has_portable},
+};
+enum { LEVEL_COUNT = sizeof(levels) / sizeof(levels[0]) };
+
+/* The first level of the list that the CPU has, starting with the one that
+ * FPCONV_CPU names (an unknown name counts for nothing). */
+static unsigned choose_level(void)
+{
+    const char *forced = getenv("FPCONV_CPU");
+    unsigned level = 0;
+    if (forced)
+        for (unsigned i = 0; i < LEVEL_COUNT; i++)
+            if (strcmp(forced, levels[i].kernels->name) == 0)
+                level = i;
+    while (!levels[level].cpu_has())
+        level++;
+    return level;
+}
+
+/* The level in use, plus one; 0 before the first call.  Threads that meet here
+ * choose the same, so that no lock is needed. */
+static unsigned current_level(void)
+{
+    static atomic_uint chosen;
+    unsigned level = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (level == 0) {
+        level = choose_level() + 1;
+        atomic_store_explicit(&chosen, level, memory_order_relaxed);
+    }
+    return level - 1;
+}
+
+fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy)
+{
+    fp_kernel *kernel = NULL;
+    for (unsigned i = current_level(); i < LEVEL_COUNT && !kernel; i++)
+        kernel = (*levels[i].kernels->table)[dst][src][policy];
+    return kernel;
+}
+
+const char *fpconv_cpu_name(void)
+{
+    return levels[current_level()].kernels->name;
+}

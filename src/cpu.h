@@ -1,0 +1,18 @@
+/*
+ * cpu.h - which kernels this CPU runs
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FPCONV_SRC_CPU_H
+#define FPCONV_SRC_CPU_H
+
+#include "kernels/kernels.h"
+
+/*
+ * The kernel for a pair at the level in use, NULL if there is none.  The level
+ * is chosen at the first call; calls from several threads at once choose the
+ * same.
+ */
+fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
+
+#endif /* FPCONV_SRC_CPU_H */

@@ -1,0 +1,38 @@
+/*
+ * kernels.h - the dispatch table: who converts an array of which pair
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * One struct fp_kernels an instruction set.  convert.c looks a kernel up and
+ * calls it; it does not know what is behind.
+ */
+#ifndef FPCONV_SRC_KERNELS_KERNELS_H
+#define FPCONV_SRC_KERNELS_KERNELS_H
+
+#include <stddef.h>
+
+#include "fpconv/fpconv.h"
+
+/*
+ * Converts n contiguous elements.  The buffers do not overlap, or dst == src
+ * and the destination's elements are no wider than the source's: every element
+ * is read before anything is stored at or beyond its place.  Any n, any alignment.
+ */
+typedef void fp_kernel(void *dst, const void *src, size_t n);
+
+typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
+
+/*
+ * table[dst][src][policy].  NULL: this instruction set has nothing better than
+ * the level below it.  The portable level has f64 and f32 to and from every
+ * format; pairs that no level has go through f32, which holds every value of
+ * every format but f64 exactly, so that nothing is rounded twice.
+ */
+struct fp_kernels {
+    const char *name;
+    const fp_kernel_table *table;
+};
+
+extern const struct fp_kernels fp_kernels_portable;
+
+#endif /* FPCONV_SRC_KERNELS_KERNELS_H */
