@@ -1,0 +1,575 @@
+/*
+ * arrays.c - the core library: arrays, strided, in place, short, subnormal
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The limits in the tables are those of the project's aim, that converting cost
+ * no more than copying the wide side's array: ratios to a memcpy of that array,
+ * or to another conversion where the heading says so.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/codec.h"
+#include "bench.h"
+#include "timing.h"
+
+enum {
+    N_L1 = 4096,
+    N_L2 = 65536,
+    N_MEMORY = 16777216,
+};
+
+/* -------------------------------------------------------------------------- */
+/* Pairs                                                                      */
+/* -------------------------------------------------------------------------- */
+
+struct pair {
+    fpconv_format dst, src;
+};
+
+enum { PAIRS_MAX = FPCONV_FORMAT_COUNT * FPCONV_FORMAT_COUNT };
+
+static void add_pair(const struct request *request, struct pair *pairs, size_t *count,
+                     fpconv_format dst, fpconv_format src)
+{
+    if (bench_wants_pair(request, dst, src))
+        pairs[(*count)++] = (struct pair){dst, src};
+}
+
+/* The wanted pairs of f32 and f64 with each narrow format, both ways. */
+static size_t list_pairs(const struct request *request, struct pair pairs[PAIRS_MAX])
+{
+    const fpconv_format wide_formats[] = {FPCONV_F32, FPCONV_F64};
+    size_t count = 0;
+    for (size_t w = 0; w < 2; w++)
+        for (int narrowing = 1; narrowing >= 0; narrowing--)
+            for (int format = 0; format < FPCONV_FORMAT_COUNT; format++) {
+                const fpconv_format wide = wide_formats[w], narrow = (fpconv_format)format;
+                if (!bench_is_wide(narrow))
+                    add_pair(request, pairs, &count, narrowing ? narrow : wide,
+                             narrowing ? wide : narrow);
+            }
+    return count;
+}
+
+static fpconv_format wide_side(struct pair pair)
+{
+    return bench_is_wide(pair.src) ? pair.src : pair.dst;
+}
+
+static const char *pair_name(struct pair pair)
+{
+    static char name[32];
+    snprintf(name, sizeof(name), "%4s -> %-4s", fpconv_format_name(pair.src),
+             fpconv_format_name(pair.dst));
+    return name;
+}
+
+/* -------------------------------------------------------------------------- */
+/* What is timed                                                              */
+/* -------------------------------------------------------------------------- */
+
+struct conversion {
+    struct pair pair;
+    void *dst;
+    void *src;
+    ptrdiff_t dst_stride, src_stride; /* used by run_strided */
+    size_t n;
+    fpconv_policy policy;
+    const void *original; /* what restore_source puts into src */
+};
+
+static void run_conversion(void *context)
+{
+    const struct conversion *c = context;
+    fpconv_convert(c->pair.dst, c->dst, c->pair.src, c->src, c->n, c->policy);
+}
+
+static void run_strided(void *context)
+{
+    const struct conversion *c = context;
+    fpconv_convert_strided(c->pair.dst, c->dst, c->dst_stride, c->pair.src, c->src, c->src_stride,
+                           c->n, c->policy);
+}
+
+static void restore_source(void *context)
+{
+    const struct conversion *c = context;
+    memcpy(c->src, c->original, c->n * fpconv_format_size(c->pair.src));
+}
+
+struct copy {
+    void *dst;
+    const void *src;
+    size_t bytes;
+};
+
+static void run_copy(void *context)
+{
+    const struct copy *c = context;
+    memcpy(c->dst, c->src, c->bytes);
+    __asm__ volatile("" : : "r"(c->dst) : "memory"); /* the copy counts as read */
+}
+
+static double ns_each(const struct contender *c, size_t n)
+{
+    return c->seconds / (double)n * 1e9;
+}
+
+/* -------------------------------------------------------------------------- */
+/* array: contiguous arrays against memcpy                                    */
+/* -------------------------------------------------------------------------- */
+
+struct limits {
+    double must, aim;
+};
+
+static struct limits array_limits(struct pair pair, size_t n)
+{
+    if (n >= N_MEMORY)
+        return (struct limits){1.0, 0.7};
+    const bool to_bytes = fpconv_format_size(pair.dst) == 1;
+    return (struct limits){to_bytes ? 2.0 : 1.5, 1.0};
+}
+
+/* Two buffers of wide elements and one of narrow ones, for the longest n. */
+struct buffers {
+    void *wide, *wide_copy, *narrow;
+};
+
+static void array_row(const struct request *request, const struct buffers *buffers,
+                      struct pair pair, size_t n)
+{
+    const fpconv_format wide = wide_side(pair);
+    const bool narrowing = pair.src == wide;
+    struct copy copy = {buffers->wide_copy, buffers->wide, n * fpconv_format_size(wide)};
+    struct conversion conversions[FPCONV_POLICY_COUNT];
+    struct contender contenders[1 + FPCONV_POLICY_COUNT] = {{.run = run_copy, .context = &copy}};
+    size_t count = 1;
+
+    /* the narrow values are those of a normal distribution, as a reader has them */
+    bench_fill_normal(wide, buffers->wide, n, 1);
+    bench_fill_normal(narrowing ? pair.dst : pair.src, buffers->narrow, n, 1);
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++) {
+        if (!bench_wants_policy(request, (fpconv_policy)policy))
+            continue;
+        conversions[policy] = (struct conversion){
+            .pair = pair,
+            .dst = narrowing ? buffers->narrow : buffers->wide_copy,
+            .src = narrowing ? buffers->wide : buffers->narrow,
+            .n = n,
+            .policy = (fpconv_policy)policy,
+        };
+        contenders[count++] =
+            (struct contender){.run = run_conversion, .context = &conversions[policy]};
+    }
+    report_progress("array: %s, n = %zu", pair_name(pair), n);
+    timing_compare(contenders, count);
+
+    const double memcpy_ns = ns_each(&contenders[0], n);
+    const struct limits limits = array_limits(pair, n);
+    double worst = 0;
+    report_print("%s  %8.3f", pair_name(pair), memcpy_ns);
+    for (size_t i = 1; i < count; i++) {
+        const struct conversion *c = contenders[i].context;
+        const double ns = ns_each(&contenders[i], n);
+        worst = fmax(worst, ns / memcpy_ns);
+        report_print("  %8.3f %6.2f", ns, ns / memcpy_ns);
+        report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "array", "src",
+                                fpconv_format_name(pair.src), "dst", fpconv_format_name(pair.dst),
+                                "policy", fpconv_policy_name(c->policy), "n", (json_int_t)n, "ns",
+                                ns, "memcpy_ns", memcpy_ns));
+    }
+    report_print("  %s\n", report_judge(worst, limits.must, limits.aim));
+}
+
+static void array_heading(const struct request *request, size_t n)
+{
+    report_print("\narray: n = %zu, ns an element; ratios to memcpy of the f32 or f64 array\n", n);
+    if (n >= N_MEMORY)
+        report_print("must 1.0, aim 0.7\n");
+    else
+        report_print("must 1.5, to 8 bits and fewer 2.0; aim 1.0\n");
+    report_print("%-12s  %8s", "pair", "memcpy");
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+        if (bench_wants_policy(request, (fpconv_policy)policy))
+            report_print("  %8s %6s", fpconv_policy_name((fpconv_policy)policy), "ratio");
+    report_print("\n");
+}
+
+void bench_array(const struct request *request)
+{
+    const size_t lengths[] = {N_L1, N_L2, N_MEMORY};
+    const size_t longest = request->n ? request->n : N_MEMORY;
+    const struct buffers buffers = {
+        .wide = bench_allocate(longest * sizeof(double)),
+        .wide_copy = bench_allocate(longest * sizeof(double)),
+        .narrow = bench_allocate(longest * sizeof(uint16_t)),
+    };
+    struct pair pairs[PAIRS_MAX];
+    const size_t pair_count = list_pairs(request, pairs);
+
+    for (size_t l = 0; l < (request->n ? 1 : 3); l++) {
+        const size_t n = request->n ? request->n : lengths[l];
+        array_heading(request, n);
+        for (size_t p = 0; p < pair_count; p++)
+            array_row(request, &buffers, pairs[p], n);
+    }
+    report_verdicts("array");
+    free(buffers.wide);
+    free(buffers.wide_copy);
+    free(buffers.narrow);
+}
+
+/* -------------------------------------------------------------------------- */
+/* Sections that compare one conversion with another                          */
+/* -------------------------------------------------------------------------- */
+
+/* What the conversions of a comparison work on. */
+struct workspace {
+    size_t n;
+    void *src, *src_other, *dst;
+    ptrdiff_t record; /* bytes, for strided */
+};
+
+static struct workspace allocate_workspace(size_t n, size_t element_bytes)
+{
+    const size_t bytes = n * element_bytes;
+    return (struct workspace){n, bench_allocate(bytes), bench_allocate(bytes),
+                              bench_allocate(bytes), 0};
+}
+
+static void free_workspace(struct workspace *workspace)
+{
+    free(workspace->src);
+    free(workspace->src_other);
+    free(workspace->dst);
+}
+
+struct comparison {
+    const char *section, *heading;
+    const char *base, *base_field; /* in the table and in the record */
+    double must;
+    void (*run_base)(void *conversion);
+    void (*run_measured)(void *conversion);
+    void (*prepare)(void *conversion); /* of both */
+
+    /* Fills the workspace and changes what the two, given alike (from src to
+     * dst), have to have different. */
+    void (*set_up)(const struct workspace *workspace, struct conversion *base,
+                   struct conversion *measured);
+};
+
+static void comparison_heading(const struct request *request, const struct comparison *comparison,
+                               size_t n)
+{
+    report_print("\n%s: %s; n = %zu, ns an element\nmust %.1f\n%-12s", comparison->section,
+                 comparison->heading, n, comparison->must, "pair");
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+        if (bench_wants_policy(request, (fpconv_policy)policy))
+            report_print("  %10s  %8s %6s", comparison->base,
+                         fpconv_policy_name((fpconv_policy)policy), "ratio");
+    report_print("\n");
+}
+
+static void record_comparison(const struct comparison *comparison, const struct conversion *c,
+                              double base_ns, double ns)
+{
+    json_t *record =
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", comparison->section, "src",
+                  fpconv_format_name(c->pair.src), "dst", fpconv_format_name(c->pair.dst), "policy",
+                  fpconv_policy_name(c->policy), "n", (json_int_t)c->n, "ns", ns,
+                  comparison->base_field, base_ns);
+    if (c->src_stride)
+        json_object_set_new(record, "stride", json_integer((json_int_t)c->src_stride));
+    report_record(record);
+}
+
+static void comparison_row(const struct request *request, const struct comparison *comparison,
+                           const struct workspace *workspace, struct pair pair)
+{
+    struct conversion conversions[2 * FPCONV_POLICY_COUNT];
+    struct contender contenders[2 * FPCONV_POLICY_COUNT];
+    struct conversion base = {
+        .pair = pair, .dst = workspace->dst, .src = workspace->src, .n = workspace->n};
+    struct conversion measured = base;
+    size_t count = 0;
+    comparison->set_up(workspace, &base, &measured);
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++) {
+        if (!bench_wants_policy(request, (fpconv_policy)policy))
+            continue;
+        base.policy = measured.policy = (fpconv_policy)policy;
+        conversions[count] = base;
+        contenders[count] =
+            (struct contender){comparison->run_base, comparison->prepare, &conversions[count], 0};
+        count++;
+        conversions[count] = measured;
+        contenders[count] = (struct contender){comparison->run_measured, comparison->prepare,
+                                               &conversions[count], 0};
+        count++;
+    }
+    report_progress("%s: %s", comparison->section, pair_name(pair));
+    timing_compare(contenders, count);
+
+    double worst = 0;
+    report_print("%s", pair_name(pair));
+    for (size_t i = 0; i < count; i += 2) {
+        const double base_ns = ns_each(&contenders[i], workspace->n);
+        const double ns = ns_each(&contenders[i + 1], workspace->n);
+        worst = fmax(worst, ns / base_ns);
+        report_print("  %10.3f  %8.3f %6.2f", base_ns, ns, ns / base_ns);
+        record_comparison(comparison, &conversions[i + 1], base_ns, ns);
+    }
+    report_print("  %s\n", report_judge(worst, comparison->must, comparison->must));
+}
+
+static void compare_pairs(const struct request *request, const struct comparison *comparison,
+                          const struct workspace *workspace, const struct pair *pairs, size_t count)
+{
+    comparison_heading(request, comparison, workspace->n);
+    for (size_t p = 0; p < count; p++)
+        comparison_row(request, comparison, workspace, pairs[p]);
+    report_verdicts(comparison->section);
+}
+
+/* -------------------------------------------------------------------------- */
+/* narrow: 16-bit formats to and from those of 8, 6 and 4 bits                */
+/* -------------------------------------------------------------------------- */
+
+static size_t list_narrow_pairs(const struct request *request, struct pair pairs[PAIRS_MAX])
+{
+    size_t count = 0;
+    for (int from_half = 1; from_half >= 0; from_half--)
+        for (int a = 0; a < FPCONV_FORMAT_COUNT; a++)
+            for (int b = 0; b < FPCONV_FORMAT_COUNT; b++) {
+                const fpconv_format half = (fpconv_format)a, byte = (fpconv_format)b;
+                if (fpconv_format_size(half) == 2 && fpconv_format_size(byte) == 1)
+                    add_pair(request, pairs, &count, from_half ? byte : half,
+                             from_half ? half : byte);
+            }
+    return count;
+}
+
+/* The base has f32 in place of the 16-bit format. */
+static void set_up_narrow(const struct workspace *workspace, struct conversion *base,
+                          struct conversion *measured)
+{
+    base->src = workspace->src_other;
+    if (fpconv_format_size(base->pair.src) == 2)
+        base->pair.src = FPCONV_F32;
+    else
+        base->pair.dst = FPCONV_F32;
+    bench_fill_normal(base->pair.src, base->src, base->n, 1);
+    bench_fill_normal(measured->pair.src, measured->src, measured->n, 1);
+}
+
+void bench_narrow(const struct request *request)
+{
+    static const struct comparison comparison = {
+        .section = "narrow",
+        .heading = "16-bit formats to and from narrower ones, against f32 in their place",
+        .base = "with f32",
+        .base_field = "f32_ns",
+        .must = 1,
+        .run_base = run_conversion,
+        .run_measured = run_conversion,
+        .set_up = set_up_narrow,
+    };
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list_narrow_pairs(request, pairs);
+    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(float));
+    compare_pairs(request, &comparison, &workspace, pairs, count);
+    free_workspace(&workspace);
+}
+
+/* -------------------------------------------------------------------------- */
+/* inplace: dst == src                                                        */
+/* -------------------------------------------------------------------------- */
+
+/* In place the source is gone after a run, so it is put back before each one,
+ * for both, which leaves the caches alike. */
+static void set_up_inplace(const struct workspace *workspace, struct conversion *base,
+                           struct conversion *measured)
+{
+    base->original = measured->original = workspace->src_other;
+    measured->dst = measured->src;
+    bench_fill_normal(base->pair.src, workspace->src_other, workspace->n, 1);
+}
+
+void bench_inplace(const struct request *request)
+{
+    static const struct comparison comparison = {
+        .section = "inplace",
+        .heading = "dst == src against separate buffers",
+        .base = "separate",
+        .base_field = "separate_ns",
+        .must = 1,
+        .run_base = run_conversion,
+        .run_measured = run_conversion,
+        .prepare = restore_source,
+        .set_up = set_up_inplace,
+    };
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list_pairs(request, pairs);
+    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(double));
+    compare_pairs(request, &comparison, &workspace, pairs, count);
+    free_workspace(&workspace);
+}
+
+/* -------------------------------------------------------------------------- */
+/* strided: a member of a compound                                            */
+/* -------------------------------------------------------------------------- */
+
+static void set_up_strided(const struct workspace *workspace, struct conversion *base,
+                           struct conversion *measured)
+{
+    const fpconv_format src = base->pair.src;
+    measured->src = workspace->src_other;
+    measured->src_stride = measured->dst_stride = workspace->record;
+    bench_fill_normal(src, base->src, base->n, 1);
+    fpconv_convert_strided(src, measured->src, workspace->record, src, base->src,
+                           (ptrdiff_t)fpconv_format_size(src), base->n, FPCONV_OCP);
+}
+
+void bench_strided(const struct request *request)
+{
+    static const struct comparison comparisons[] = {
+        {
+            .section = "strided",
+            .heading = "a member of records of 12 bytes, against contiguous",
+            .base = "contiguous",
+            .base_field = "contiguous_ns",
+            .must = 3,
+            .run_base = run_conversion,
+            .run_measured = run_strided,
+            .set_up = set_up_strided,
+        },
+        {
+            .section = "strided",
+            .heading = "a member of records of 16 bytes, against contiguous",
+            .base = "contiguous",
+            .base_field = "contiguous_ns",
+            .must = 3,
+            .run_base = run_conversion,
+            .run_measured = run_strided,
+            .set_up = set_up_strided,
+        },
+    };
+    const ptrdiff_t records[] = {12, 16};
+    /* a quarter: the records of both sides together stay in the L2 cache */
+    const size_t n = request->n ? request->n : N_L2 / 4;
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list_pairs(request, pairs);
+    struct workspace workspace = allocate_workspace(n, 16);
+    for (size_t r = 0; r < 2; r++) {
+        workspace.record = records[r];
+        compare_pairs(request, &comparisons[r], &workspace, pairs, count);
+    }
+    free_workspace(&workspace);
+}
+
+/* -------------------------------------------------------------------------- */
+/* subnormals: results or sources below the narrow format's normal range      */
+/* -------------------------------------------------------------------------- */
+
+static double smallest_normal(fpconv_format format)
+{
+    const struct fp_format *f = &fp_formats[format];
+    return ldexp(1, f->specials == SPECIALS_TAPERED ? HIF8_EXPONENT_MIN : 1 - f->bias);
+}
+
+/* Two thirds of a normal distribution as wide as the smallest normal value lie
+ * below that value. */
+static void set_up_subnormals(const struct workspace *workspace, struct conversion *base,
+                              struct conversion *measured)
+{
+    const struct pair pair = base->pair;
+    const double low = smallest_normal(bench_is_wide(pair.src) ? pair.dst : pair.src);
+    measured->src = workspace->src_other;
+    bench_fill_binades(pair.src, base->src, base->n, low, 2 * low);
+    bench_fill_normal(pair.src, measured->src, measured->n, low);
+}
+
+void bench_subnormals(const struct request *request)
+{
+    static const struct comparison comparison = {
+        .section = "subnormals",
+        .heading = "two thirds subnormal values of the narrow format, against none",
+        .base = "none",
+        .base_field = "normal_ns",
+        .must = 1.3,
+        .run_base = run_conversion,
+        .run_measured = run_conversion,
+        .set_up = set_up_subnormals,
+    };
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list_pairs(request, pairs);
+    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(double));
+    compare_pairs(request, &comparison, &workspace, pairs, count);
+    free_workspace(&workspace);
+}
+
+/* -------------------------------------------------------------------------- */
+/* small: what a call costs                                                   */
+/* -------------------------------------------------------------------------- */
+
+enum { CALLS = 256, N_SMALL = 16 };
+
+static void run_calls(void *context)
+{
+    for (int i = 0; i < CALLS; i++)
+        run_conversion(context);
+}
+
+/* Nanoseconds a call. */
+static double small_call(struct pair pair, size_t n, fpconv_policy policy)
+{
+    _Alignas(64) double src[N_SMALL], dst[N_SMALL];
+    struct conversion c = {.pair = pair, .dst = dst, .src = src, .n = n, .policy = policy};
+    struct contender contender = {.run = run_calls, .context = &c};
+    bench_fill_normal(pair.src, src, n, 1);
+    timing_compare(&contender, 1);
+    const double ns = ns_each(&contender, CALLS);
+    report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f}", "section", "small", "src",
+                            fpconv_format_name(pair.src), "dst", fpconv_format_name(pair.dst),
+                            "policy", fpconv_policy_name(policy), "n", (json_int_t)n, "call_ns",
+                            ns));
+    return ns;
+}
+
+void bench_small(const struct request *request)
+{
+    static const struct {
+        size_t n;
+        double must_ns;
+    } calls[] = {{1, 15}, {N_SMALL, 25}};
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list_pairs(request, pairs);
+
+    report_print("\nsmall: ns a call of fpconv_convert\nmust %.0f with n = 1, %.0f with n = 16\n",
+                 calls[0].must_ns, calls[1].must_ns);
+    report_print("%-12s", "pair");
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+        if (bench_wants_policy(request, (fpconv_policy)policy))
+            report_print("  %7s:  n=1   n=16", fpconv_policy_name((fpconv_policy)policy));
+    report_print("\n");
+    for (size_t p = 0; p < count; p++) {
+        double worst = 0;
+        report_progress("small: %s", pair_name(pairs[p]));
+        double ns[FPCONV_POLICY_COUNT][2];
+        for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+            for (size_t i = 0; i < 2 && bench_wants_policy(request, (fpconv_policy)policy); i++) {
+                ns[policy][i] = small_call(pairs[p], calls[i].n, (fpconv_policy)policy);
+                worst = fmax(worst, ns[policy][i] / calls[i].must_ns);
+            }
+        report_print("%s", pair_name(pairs[p]));
+        for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+            if (bench_wants_policy(request, (fpconv_policy)policy))
+                report_print("  %8s %5.1f  %5.1f", "", ns[policy][0], ns[policy][1]);
+        report_print("  %s\n", report_judge(worst, 1, 1));
+    }
+    report_verdicts("small");
+}

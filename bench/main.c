@@ -1,0 +1,206 @@
+/*
+ * main.c - fpconv-bench: the command line
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <argp.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+const struct section bench_sections[] = {
+    {"array", bench_array, true, "contiguous arrays against memcpy"},
+    {"narrow", bench_narrow, true, "f16 and bf16 to and from 8, 6 and 4 bits"},
+    {"inplace", bench_inplace, true, "dst == src"},
+    {"strided", bench_strided, true, "members of compounds of 12 and 16 bytes"},
+    {"small", bench_small, true, "calls with n = 1 and n = 16"},
+    {"subnormals", bench_subnormals, true, "data with many subnormal values"},
+};
+const size_t bench_section_count = sizeof(bench_sections) / sizeof(bench_sections[0]);
+
+/* -------------------------------------------------------------------------- */
+/* Lists of names                                                             */
+/* -------------------------------------------------------------------------- */
+
+static const char *section_name(unsigned i)
+{
+    return i < bench_section_count ? bench_sections[i].name : NULL;
+}
+
+static const char *format_name(unsigned i)
+{
+    return fpconv_format_name((fpconv_format)i);
+}
+
+static const char *policy_name(unsigned i)
+{
+    return fpconv_policy_name((fpconv_policy)i);
+}
+
+/* The bits of the names in a list separated by commas; names(i) ends with NULL. */
+static unsigned parse_names(struct argp_state *state, const char *what, const char *list,
+                            const char *(*names)(unsigned))
+{
+    unsigned bits = 0;
+    char *copy = strdup(list), *rest = copy;
+    for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
+        unsigned i = 0;
+        while (names(i) && strcmp(names(i), word) != 0)
+            i++;
+        if (!names(i)) {
+            fprintf(state->err_stream, "%s: no %s is called '%s'; there are", state->name, what,
+                    word);
+            for (i = 0; names(i); i++)
+                fprintf(state->err_stream, "%s %s", i ? "," : "", names(i));
+            fputc('\n', state->err_stream);
+            exit(EXIT_FAILURE);
+        }
+        bits |= 1u << i;
+    }
+    free(copy);
+    return bits;
+}
+
+static size_t parse_count(struct argp_state *state, const char *option, const char *text)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    const size_t limit = (size_t)1 << 32;
+    if (errno || *end || text[0] < '0' || text[0] > '9' || value == 0 || value > limit)
+        argp_failure(state, EXIT_FAILURE, 0, "%s takes a number from 1 to 2^32, not '%s'", option,
+                     text);
+    return (size_t)value;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Options                                                                    */
+/* -------------------------------------------------------------------------- */
+
+const char *argp_program_version = "fpconv-bench (fpconv) " FPCONV_BENCH_VERSION;
+
+enum { OPTION_JSON = 256, OPTION_N };
+
+static const struct argp_option options[] = {
+    {"section", 's', "NAMES", 0, "Only these sections, separated by commas", 0},
+    {"format", 'f', "NAMES", 0,
+     "Only pairs of these formats; wide (f32, f64) and narrow ones are chosen separately", 0},
+    {"policy", 'p', "NAMES", 0, "Only these policies: hdf5, ocp, ocp_sat", 0},
+    {"n", OPTION_N, "COUNT", 0, "Only arrays of this length", 0},
+    {"json", OPTION_JSON, "FILE", 0, "Write the results as JSON, too", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct request *request = state->input;
+    switch (key) {
+    case 's':
+        request->sections = parse_names(state, "section", argument, section_name);
+        return 0;
+    case 'f':
+        request->formats = parse_names(state, "format", argument, format_name);
+        return 0;
+    case 'p':
+        request->policies = parse_names(state, "policy", argument, policy_name);
+        return 0;
+    case OPTION_N:
+        request->n = parse_count(state, "--n", argument);
+        return 0;
+    case OPTION_JSON:
+        request->json = argument;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_failure(state, EXIT_FAILURE, 0, "unexpected argument '%s'", argument);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The list of sections, below the options. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)(uintptr_t)text;
+    char *help = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&help, &size);
+    fputs("Sections (* in a run without --section):\n", stream);
+    for (size_t i = 0; i < bench_section_count; i++)
+        fprintf(stream, "  %-12s%c %s\n", bench_sections[i].name,
+                bench_sections[i].by_default ? '*' : ' ', bench_sections[i].summary);
+    fclose(stream);
+    return help;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse_option,
+    .doc = "Measures fpconv against memcpy.\vSections",
+    .help_filter = help_filter,
+};
+
+/* -------------------------------------------------------------------------- */
+
+bool bench_is_wide(fpconv_format format)
+{
+    return format == FPCONV_F32 || format == FPCONV_F64;
+}
+
+static bool wants_format(const struct request *request, fpconv_format format)
+{
+    const unsigned wide = 1u << FPCONV_F32 | 1u << FPCONV_F64;
+    const unsigned same_kind = bench_is_wide(format) ? wide : ~wide;
+    return !(request->formats & same_kind) || (request->formats >> format & 1);
+}
+
+bool bench_wants_pair(const struct request *request, fpconv_format a, fpconv_format b)
+{
+    return wants_format(request, a) && wants_format(request, b);
+}
+
+/* The processor's name as Linux tells it. */
+static void print_processor(void)
+{
+    char line[256], name[256] = "unknown processor";
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "model name : %255[^\n]", name) == 1)
+            break;
+    if (file)
+        fclose(file);
+    report_print("fpconv %s, %s kernels, one core of: %s; memcpy of glibc %s\n",
+                 FPCONV_BENCH_VERSION, fpconv_cpu_name(), name, gnu_get_libc_version());
+}
+
+static unsigned default_sections(void)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < bench_section_count; i++)
+        bits |= (unsigned)bench_sections[i].by_default << i;
+    return bits;
+}
+
+int main(int argc, char **argv)
+{
+    struct request request = {
+        .sections = default_sections(),
+        .policies = (1u << FPCONV_POLICY_COUNT) - 1,
+    };
+    argp_err_exit_status = EXIT_FAILURE;
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+
+    if (request.json)
+        report_open_json(request.json);
+    print_processor();
+    for (size_t i = 0; i < bench_section_count; i++)
+        if (request.sections >> i & 1)
+            bench_sections[i].run(&request);
+    report_close_json();
+    return EXIT_SUCCESS;
+}

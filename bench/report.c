@@ -1,0 +1,116 @@
+/*
+ * report.c - tables for a person, records for a program
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static bool progress_is_shown;
+static json_t *records;
+static FILE *json_file;
+static const char *json_path;
+
+static struct {
+    unsigned lines, over, aim;
+    bool has_aim;
+} verdicts;
+
+static void erase_progress(void)
+{
+    if (progress_is_shown)
+        fputs("\r\033[K", stderr);
+    progress_is_shown = false;
+}
+
+void report_progress(const char *format, ...)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    erase_progress();
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("... ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    progress_is_shown = true;
+}
+
+void report_print(const char *format, ...)
+{
+    erase_progress();
+    va_list arguments;
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    fflush(stdout);
+}
+
+void report_fail(const char *format, ...)
+{
+    erase_progress();
+    fflush(stdout);
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("fpconv-bench: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    /* not exit(): HDF5 would try once more to write what could not be written,
+     * and say so at length */
+    _exit(EXIT_FAILURE);
+}
+
+void report_record(json_t *record)
+{
+    if (!records)
+        records = json_array();
+    if (json_array_append_new(records, record) != 0)
+        report_fail("not enough memory for the records");
+}
+
+void report_open_json(const char *path)
+{
+    json_file = fopen(path, "w");
+    if (!json_file)
+        report_fail("%s: cannot write: %s", path, strerror(errno));
+    json_path = path;
+}
+
+void report_close_json(void)
+{
+    if (!json_file)
+        return;
+    json_t *all = records ? records : json_array();
+    const bool dumped =
+        json_dumpf(all, json_file, JSON_REAL_PRECISION(6)) == 0 && fputc('\n', json_file) != EOF;
+    if (fclose(json_file) != 0 || !dumped)
+        report_fail("%s: cannot write: %s", json_path, strerror(errno));
+    json_decref(all);
+    json_file = NULL;
+    records = NULL;
+}
+
+const char *report_judge(double ratio, double must, double aim)
+{
+    verdicts.lines++;
+    verdicts.over += ratio > must;
+    verdicts.aim += ratio <= aim;
+    verdicts.has_aim |= aim < must;
+    return ratio > must ? "OVER" : ratio > aim ? "must" : aim < must ? "aim" : "ok";
+}
+
+void report_verdicts(const char *section)
+{
+    report_print("%s: %u lines, %u over the limit", section, verdicts.lines, verdicts.over);
+    if (verdicts.has_aim)
+        report_print(", %u within the aim", verdicts.aim);
+    report_print("\n");
+    memset(&verdicts, 0, sizeof(verdicts));
+}

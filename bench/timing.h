@@ -1,0 +1,31 @@
+/*
+ * timing.h - medians of interleaved runs
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FPCONV_BENCH_TIMING_H
+#define FPCONV_BENCH_TIMING_H
+
+#include <stddef.h>
+
+/** Seconds on the monotonic clock. */
+double timing_now(void);
+
+/** One of several ways of doing something, timed against each other. */
+struct contender {
+    void (*run)(void *context);
+    void (*prepare)(void *context); /**< before each run, not timed; NULL: nothing */
+    void *context;
+    double seconds; /**< result: the median of one run */
+};
+
+/**
+ * Times the contenders in turn, round after round, so that what slows the
+ * machine down for a while slows all of them down.  Each has run before it is
+ * timed.  A run that is short against the clock's resolution is repeated within
+ * a sample (not where it needs a preparation); the longer a round takes, the
+ * fewer there are, at least three.
+ */
+void timing_compare(struct contender *contenders, size_t count);
+
+#endif /* FPCONV_BENCH_TIMING_H */
