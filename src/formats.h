@@ -32,15 +32,23 @@ enum fp_specials {
     FORMAT(F64, f64, double, 11, 52, 1023, SPECIALS_IEEE) \
     FORMAT(F32, f32, float, 8, 23, 127, SPECIALS_IEEE)
 
-#define FPCONV_NARROW_FORMATS(FORMAT)                       \
+#define FPCONV_NARROW_FIELD_FORMATS(FORMAT)                 \
     FORMAT(F16, f16, uint16_t, 5, 10, 15, SPECIALS_IEEE)    \
     FORMAT(BF16, bf16, uint16_t, 8, 7, 127, SPECIALS_IEEE)  \
     FORMAT(E5M2, e5m2, uint8_t, 5, 2, 15, SPECIALS_IEEE)    \
     FORMAT(E4M3, e4m3, uint8_t, 4, 3, 7, SPECIALS_NAN_ONLY) \
     FORMAT(E3M2, e3m2, uint8_t, 3, 2, 3, SPECIALS_NONE)     \
     FORMAT(E2M3, e2m3, uint8_t, 2, 3, 1, SPECIALS_NONE)     \
-    FORMAT(E2M1, e2m1, uint8_t, 2, 1, 1, SPECIALS_NONE)     \
+    FORMAT(E2M1, e2m1, uint8_t, 2, 1, 1, SPECIALS_NONE)
+
+#define FPCONV_NARROW_FORMATS(FORMAT)   \
+    FPCONV_NARROW_FIELD_FORMATS(FORMAT) \
     FORMAT(HIF8, hif8, uint8_t, 4, 3, 0, SPECIALS_TAPERED)
+
+/* All that consist of a sign, an exponent and a fraction field. */
+#define FPCONV_FIELD_FORMATS(FORMAT) \
+    FPCONV_WIDE_FORMATS(FORMAT)      \
+    FPCONV_NARROW_FIELD_FORMATS(FORMAT)
 
 #define FPCONV_FORMATS(FORMAT)  \
     FPCONV_WIDE_FORMATS(FORMAT) \

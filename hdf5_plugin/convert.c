@@ -1,0 +1,262 @@
+/*
+ * convert.c - the function that HDF5 calls to convert
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * One function serves all pairs; HDF5 keeps which pair a path is for in
+ * cdata->priv.  A plain pair is one call of the core.  The others go through
+ * tiles on the stack: bytes swapped, and whatever else of the library's
+ * behaviour the pair's rule asks for applied to the source, as float or double.
+ */
+#include "../src/bits.h"
+#include "plugin.h"
+
+enum { TILE = 1024, TILE_BYTES = TILE * 8 };
+
+/* -------------------------------------------------------------------------- */
+/* Elements in memory                                                         */
+/* -------------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) uint64_t swap_bytes(uint64_t code, size_t size)
+{
+    return size == 2   ? __builtin_bswap16((uint16_t)code)
+           : size == 4 ? __builtin_bswap32((uint32_t)code)
+                       : __builtin_bswap64(code);
+}
+
+static inline __attribute__((always_inline)) void copy_elements(char *dst, ptrdiff_t dst_stride,
+                                                                const char *src,
+                                                                ptrdiff_t src_stride, size_t n,
+                                                                size_t size, bool swapped)
+{
+    for (size_t i = 0; i < n; i++, dst += dst_stride, src += src_stride) {
+        const uint64_t code = bits_load(src, size);
+        bits_store(dst, size, swapped ? swap_bytes(code, size) : code);
+    }
+}
+
+/* Size and order are constants in each call, so that the loops are short. */
+static void copy_side(char *dst, ptrdiff_t dst_stride, const char *src, ptrdiff_t src_stride,
+                      size_t n, const struct h5_side *side)
+{
+    switch (fpconv_format_size(side->format) * 2 + fp_h5_is_swapped(side)) {
+    case 2:
+        copy_elements(dst, dst_stride, src, src_stride, n, 1, false);
+        break;
+    case 4:
+        copy_elements(dst, dst_stride, src, src_stride, n, 2, false);
+        break;
+    case 5:
+        copy_elements(dst, dst_stride, src, src_stride, n, 2, true);
+        break;
+    case 8:
+        copy_elements(dst, dst_stride, src, src_stride, n, 4, false);
+        break;
+    case 9:
+        copy_elements(dst, dst_stride, src, src_stride, n, 4, true);
+        break;
+    case 16:
+        copy_elements(dst, dst_stride, src, src_stride, n, 8, false);
+        break;
+    default:
+        copy_elements(dst, dst_stride, src, src_stride, n, 8, true);
+        break;
+    }
+}
+
+/* -------------------------------------------------------------------------- */
+/* Conversion without exceptions                                              */
+/* -------------------------------------------------------------------------- */
+
+/* The elements of a call: where they are and how they are walked.  HDF5 gives
+ * one buffer: packed, where elements that grow are taken from the last one on;
+ * or fields a stride apart, from the first on. */
+struct elements {
+    char *buf;
+    size_t n;
+    ptrdiff_t src_stride, dst_stride;
+    bool backward;
+};
+
+static struct elements elements_of(const struct h5_pair *pair, void *buf, size_t n, size_t stride)
+{
+    const size_t src_size = fpconv_format_size(pair->src->format);
+    const size_t dst_size = fpconv_format_size(pair->dst->format);
+    return (struct elements){buf, n, (ptrdiff_t)(stride ? stride : src_size),
+                             (ptrdiff_t)(stride ? stride : dst_size),
+                             stride == 0 && dst_size > src_size};
+}
+
+/* The source's codes in the machine's order are in `in`; the results go to `out`. */
+static fpconv_status convert_tile(const struct h5_pair *pair, void *out, void *in, size_t n,
+                                  bool *denormal_seen)
+{
+    const struct h5_rule *rule = &pair->rule;
+    fpconv_format src = pair->src->format;
+    const void *values = in;
+    float middle[TILE];
+    if (rule->eager_overflow || rule->carry != CARRY_KEPT) {
+        if (src != FPCONV_F64 && src != FPCONV_F32) {
+            const fpconv_status status =
+                fpconv_convert(FPCONV_F32, middle, src, in, n, rule->policy);
+            if (status != FPCONV_OK)
+                return status;
+            in = middle;
+        }
+        fp_h5_apply_rule(pair, in, n, denormal_seen);
+        values = in;
+        src = src == FPCONV_F64 ? FPCONV_F64 : FPCONV_F32;
+    }
+    return fpconv_convert(pair->dst->format, out, src, values, n, rule->policy);
+}
+
+static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elements *e)
+{
+    _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
+    const ptrdiff_t src_size = (ptrdiff_t)fpconv_format_size(pair->src->format);
+    const ptrdiff_t dst_size = (ptrdiff_t)fpconv_format_size(pair->dst->format);
+    bool denormal_seen = false;
+    for (size_t done = 0; done < e->n;) {
+        const size_t count = e->n - done < TILE ? e->n - done : TILE;
+        const ptrdiff_t first = (ptrdiff_t)(e->backward ? e->n - done - count : done);
+        copy_side(in, src_size, e->buf + first * e->src_stride, e->src_stride, count, pair->src);
+        const fpconv_status status = convert_tile(pair, out, in, count, &denormal_seen);
+        if (status != FPCONV_OK)
+            return status;
+        copy_side(e->buf + first * e->dst_stride, e->dst_stride, out, dst_size, count, pair->dst);
+        done += count;
+    }
+    return FPCONV_OK;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Exceptions                                                                 */
+/* -------------------------------------------------------------------------- */
+
+struct exceptions {
+    H5T_conv_except_func_t handler;
+    void *data;
+    hid_t src_type, dst_type;
+};
+
+/*
+ * The handler of a transfer property list; the default list has none.  HDF5
+ * 1.14 and later pass no list for members of compounds and elements of arrays.
+ */
+static bool find_handler(hid_t transfer_list, struct exceptions *x)
+{
+    x->handler = NULL;
+    return transfer_list > 0 && transfer_list != H5P_LST_DATASET_XFER_ID_g &&
+           H5Pget_type_conv_cb(transfer_list, &x->handler, &x->data) >= 0 && x->handler;
+}
+
+/* One element, as the library's general loop treats it: a handler's word counts
+ * before the rule's. */
+static bool convert_one(const struct h5_pair *pair, char *dst, const char *src,
+                        const struct exceptions *x, bool *denormal_seen)
+{
+    const size_t src_size = fpconv_format_size(pair->src->format);
+    const size_t dst_size = fpconv_format_size(pair->dst->format);
+    char in[8], out[8], handled[8] = {0};
+    memcpy(in, src, src_size);
+    H5T_conv_except_t exception;
+    H5T_conv_ret_t answer = H5T_CONV_UNHANDLED;
+    uint64_t code = bits_load(in, src_size);
+    if (fp_h5_is_swapped(pair->src))
+        code = swap_bytes(code, src_size);
+    if (fp_h5_find_exception(pair, code, &exception))
+        answer = x->handler(exception, x->src_type, x->dst_type, in, handled, x->data);
+    if (answer == H5T_CONV_ABORT)
+        return false;
+    uint64_t result = fp_h5_convert_code(pair, &pair->rule, code, denormal_seen);
+    if (fp_h5_is_swapped(pair->dst))
+        result = swap_bytes(result, dst_size);
+    bits_store(out, dst_size, result);
+    memcpy(dst, answer == H5T_CONV_HANDLED ? handled : out, dst_size);
+    return true;
+}
+
+static bool convert_with_handler(const struct h5_pair *pair, const struct elements *e,
+                                 const struct exceptions *x)
+{
+    bool denormal_seen = false;
+    for (size_t i = 0; i < e->n; i++) {
+        const ptrdiff_t at = (ptrdiff_t)(e->backward ? e->n - 1 - i : i);
+        if (!convert_one(pair, e->buf + at * e->dst_stride, e->buf + at * e->src_stride, x,
+                         &denormal_seen))
+            return false;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Commands                                                                   */
+/* -------------------------------------------------------------------------- */
+
+static herr_t convert(const struct h5_pair *pair, const struct elements *e, hid_t src_type,
+                      hid_t dst_type, hid_t transfer_list)
+{
+    struct exceptions x = {NULL, NULL, src_type, dst_type};
+    fpconv_status status;
+    if (find_handler(transfer_list, &x)) {
+        if (convert_with_handler(pair, e, &x))
+            return 0;
+        fp_h5_push_error(__func__, __LINE__, pair, "the exception handler asked to abort");
+        return -1;
+    }
+    if (pair->is_plain)
+        status = fpconv_convert_strided(pair->dst->format, e->buf, e->dst_stride, pair->src->format,
+                                        e->buf, e->src_stride, e->n, pair->rule.policy);
+    else
+        status = convert_tiles(pair, e);
+    if (status == FPCONV_OK)
+        return 0;
+    fp_h5_push_error(__func__, __LINE__, pair, fpconv_strerror(status));
+    return -1;
+}
+
+/* Is this path one of ours?  If not, the library looks for another function. */
+static herr_t begin(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata)
+{
+    const struct h5_side *src = fp_h5_find_side(src_type);
+    const struct h5_side *dst = fp_h5_find_side(dst_type);
+    struct h5_pair *pair = src && dst ? fp_h5_find_pair(src, dst) : NULL;
+    if (!pair) {
+        fp_h5_push_error(__func__, __LINE__, NULL, "not a pair of datatypes that fpconv converts");
+        return -1;
+    }
+    cdata->priv = pair;
+    cdata->need_bkg = H5T_BKG_NO;
+    return 0;
+}
+
+herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t n,
+                     size_t buf_stride, size_t bkg_stride, void *buf, void *bkg,
+                     hid_t transfer_list)
+{
+    (void)bkg_stride;
+    (void)bkg;
+    switch (cdata->command) {
+    case H5T_CONV_INIT:
+        return begin(src_type, dst_type, cdata);
+    case H5T_CONV_FREE:
+        return 0; /* nothing was allocated */
+    case H5T_CONV_CONV:
+        break;
+    default:
+        fp_h5_push_error(__func__, __LINE__, cdata->priv, "unknown command");
+        return -1;
+    }
+    if (n == 0)
+        return 0;
+    const struct h5_pair *pair = cdata->priv;
+    const struct elements e = elements_of(pair, buf, n, buf_stride);
+    return convert(pair, &e, src_type, dst_type, transfer_list);
+}
+
+void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule)
+{
+    pair->rule = rule;
+    pair->is_plain = rule.carry == CARRY_KEPT && !rule.eager_overflow &&
+                     !fp_h5_is_swapped(pair->src) && !fp_h5_is_swapped(pair->dst);
+}

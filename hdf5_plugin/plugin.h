@@ -1,0 +1,115 @@
+/*
+ * plugin.h - what the files of the HDF5 plugin share
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * types.c: formats as HDF5 datatypes; rule.c: the library's behaviour, value by
+ * value; probe.c: which of it the linked library shows; register.c: which pairs
+ * are taken over, and how; convert.c: the conversion.
+ *
+ * All state is guarded by HDF5's own global lock: register.c works inside a
+ * callback of the library, and the library calls the converter.  So no lock of
+ * our own can be taken in the wrong order.
+ */
+#ifndef FPCONV_HDF5_PLUGIN_PLUGIN_H
+#define FPCONV_HDF5_PLUGIN_PLUGIN_H
+
+#include <stdbool.h>
+
+#include "fpconv/fpconv_h5.h"
+
+/* A datatype that we convert from and to: a format in a byte order.  One-byte
+ * types exist in both orders too, as different types that hold the same. */
+struct h5_side {
+    fpconv_format format;
+    H5T_order_t order; /* H5T_ORDER_NONE: opaque */
+};
+
+enum { SIDE_COUNT = 2 * (FPCONV_FORMAT_COUNT - 1) + 1 };
+
+extern const struct h5_side fp_h5_sides[SIDE_COUNT];
+
+/* What becomes of a carry out of the rounded significand. */
+enum h5_carry {
+    CARRY_KEPT,
+    CARRY_LOST,  /* if the source or the result is subnormal */
+    CARRY_STICKY /* also in all that follows in the same call */
+};
+
+/* How a pair is converted. */
+struct h5_rule {
+    fpconv_policy policy;
+    bool eager_overflow; /* whatever is above the largest finite value is Inf */
+    bool is_native;      /* exceptions are those of the library's compiler conversions */
+    enum h5_carry carry;
+};
+
+/* What the probes showed.  `identical` and `repaired` hold if .._known. */
+struct h5_findings {
+    bool is_probed;
+    bool has_conversion; /* the library has one of its own */
+    bool is_hard;        /* ... and could not be given it back by H5Tunregister */
+    bool repaired_known, identical_known;
+    struct h5_rule repaired, identical;
+    unsigned probes;
+    unsigned differed[FPCONV_H5_PROFILE_COUNT];
+    unsigned bugs;
+};
+
+struct h5_pair {
+    const struct h5_side *src, *dst;
+    struct h5_findings findings;
+    struct h5_rule rule;
+    bool registered; /* in this session of the library */
+    bool is_plain;   /* the core's strided conversion does it all */
+};
+
+/* types.c */
+bool fp_h5_types_begin(bool *is_new); /* is_new: first use, or first since H5close */
+hid_t fp_h5_side_type(const struct h5_side *side);
+/* As above, but unlike any registered type: converts by the library's loop. */
+hid_t fp_h5_unregistered_type(const struct h5_side *side);
+const struct h5_side *fp_h5_find_side(hid_t type);
+bool fp_h5_is_swapped(const struct h5_side *side);
+
+/* register.c */
+struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst);
+/* Runs a function as one step for all threads; its result. */
+bool fp_h5_run_locked(bool (*body)(void *), void *argument);
+/* Pushes a message that names the pair (unless NULL) onto the error stack. */
+void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair *pair,
+                      const char *what);
+
+/* rule.c */
+/* One element; denormal_seen is the state that CARRY_STICKY keeps in a call. */
+uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *rule, uint64_t code,
+                            bool *denormal_seen);
+/* Changes n source values in place, floats or (from f64) doubles, so that the
+ * core's conversion gives what the pair's rule says. */
+void fp_h5_apply_rule(const struct h5_pair *pair, void *values, size_t n, bool *denormal_seen);
+/* Does the library report an exception for this source code, and which? */
+bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_except_t *exception);
+/* Does the library count the element as denormalised: a subnormal source, or a
+ * result below the normal range? */
+bool fp_h5_is_denormal(const struct h5_pair *pair, uint64_t code, fpconv_policy policy);
+
+/* probe.c */
+enum { PROBE_MAX = 8192 };
+struct probes {
+    const struct h5_pair *pair;
+    H5T_conv_t function; /* the one last met, and whose it is */
+    bool is_from_library;
+    unsigned n;
+    uint64_t code[PROBE_MAX];    /* of the source */
+    uint64_t library[PROBE_MAX]; /* what the library made of them */
+};
+/* Fills pair->findings, before the pair is registered; `room` is for the probes. */
+void fp_h5_probe(struct h5_pair *pair, struct probes *room);
+
+/* convert.c */
+herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t n,
+                     size_t buf_stride, size_t bkg_stride, void *buf, void *bkg,
+                     hid_t transfer_list);
+void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule);
+
+#endif /* FPCONV_HDF5_PLUGIN_PLUGIN_H */

@@ -1,0 +1,363 @@
+/*
+ * probe.c - what the linked library's own conversion of a pair does
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A fixed set of source codes goes through the library in one call.  A rule
+ * explains the library if it gives the same bits.  The repaired rule is the
+ * first policy that differs from the library only where that has lost a carry.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "../src/bits.h"
+#include "../src/codec.h"
+#include "plugin.h"
+
+/* -------------------------------------------------------------------------- */
+/* The set                                                                    */
+/* -------------------------------------------------------------------------- */
+
+static void add(struct probes *p, uint64_t code)
+{
+    if (p->n < PROBE_MAX)
+        p->code[p->n++] = code;
+}
+
+static unsigned magnitude_bits(fpconv_format format)
+{
+    return fp_formats[format].exponent_bits + fp_formats[format].fraction_bits;
+}
+
+/* A magnitude, with alternating signs. */
+static void add_magnitude(struct probes *p, uint64_t magnitude)
+{
+    const uint64_t sign = UINT64_C(1) << magnitude_bits(p->pair->src->format);
+    if (magnitude < sign)
+        add(p, magnitude | (p->n & 1 ? sign : 0));
+}
+
+/* A magnitude and its two neighbours. */
+static void add_around(struct probes *p, uint64_t magnitude)
+{
+    add_magnitude(p, magnitude + 1);
+    add_magnitude(p, magnitude);
+    if (magnitude > 0)
+        add_magnitude(p, magnitude - 1);
+}
+
+/* Zeros, Inf, NaN with payloads in the highest and in the lowest bit alone, and
+ * what is around the largest finite value of the source. */
+static void add_specials(struct probes *p)
+{
+    const struct fp_format *f = &fp_formats[p->pair->src->format];
+    const uint64_t infinity = ((UINT64_C(1) << f->exponent_bits) - 1) << f->fraction_bits;
+    const uint64_t quiet = UINT64_C(1) << (f->fraction_bits - 1);
+    const uint64_t magnitudes[] = {0,
+                                   infinity,
+                                   infinity + 1,
+                                   infinity | quiet,
+                                   infinity | (quiet >> 1) | 1,
+                                   infinity + 2 * quiet - 1,
+                                   infinity - 1};
+    for (unsigned i = 0; i < sizeof(magnitudes) / sizeof(magnitudes[0]); i++) {
+        add(p, magnitudes[i]);
+        add(p, magnitudes[i] | UINT64_C(1) << magnitude_bits(p->pair->src->format));
+    }
+}
+
+/* The source's code nearest to a value. */
+static uint64_t source_magnitude(const struct probes *p, struct fp_value v)
+{
+    v.negative = false;
+    return fp_pack(p->pair->src->format, v, FPCONV_HDF5);
+}
+
+/* The value half way between two neighbouring codes of the destination. */
+static struct fp_value midpoint(fpconv_format format, uint64_t code)
+{
+    const struct fp_value low = fp_unpack(format, code, FPCONV_OCP);
+    const uint64_t fraction_ulp = UINT64_C(1) << (63 - fp_formats[format].fraction_bits);
+    struct fp_value v = low;
+    if (code == 0) { /* half the smallest subnormal */
+        v = fp_unpack(format, 1, FPCONV_OCP);
+        v.exponent--;
+        return v;
+    }
+    /* Half of the last place, which below the normal range stays where it is. */
+    const int excess = v.exponent - (1 - fp_formats[format].bias);
+    v.significand += excess < 0 ? (fraction_ulp / 2) << -excess : fraction_ulp / 2;
+    return v;
+}
+
+/* Around a destination code and around the midpoint above it. */
+static void add_destination(struct probes *p, uint64_t code)
+{
+    add_around(p, source_magnitude(p, midpoint(p->pair->dst->format, code)));
+    add_magnitude(p, source_magnitude(p, fp_unpack(p->pair->dst->format, code, FPCONV_OCP)));
+}
+
+/* From the largest down: normal results before the first subnormal one. */
+static void add_destinations(struct probes *p)
+{
+    const struct fp_format *f = &fp_formats[p->pair->dst->format];
+    const uint64_t last = (UINT64_C(1) << (f->exponent_bits + f->fraction_bits)) - 1;
+    if (f->size == 1) {
+        for (uint64_t code = last; code-- > 0;)
+            add_destination(p, code);
+        return;
+    }
+    /* Every exponent with the fractions where rounding is most likely to go wrong. */
+    const uint64_t ones = (UINT64_C(1) << f->fraction_bits) - 1;
+    const uint64_t fractions[] = {ones, ones - 1, ones / 3, 0};
+    for (uint64_t exponent = (UINT64_C(1) << f->exponent_bits) - 1; exponent-- > 0;)
+        for (unsigned i = 0; i < sizeof(fractions) / sizeof(fractions[0]); i++)
+            add_destination(p, exponent << f->fraction_bits | fractions[i]);
+    for (unsigned bit = f->fraction_bits; bit-- > 0;) /* subnormals with one bit more each */
+        add_destination(p, ones >> (f->fraction_bits - 1 - bit));
+}
+
+/* Every exponent of the source, with all ones, with a lone last bit and with
+ * alternating bits; these follow the subnormal ones. */
+static void add_exponents(struct probes *p)
+{
+    const struct fp_format *f = &fp_formats[p->pair->src->format];
+    const uint64_t ones = (UINT64_C(1) << f->fraction_bits) - 1;
+    for (uint64_t exponent = (UINT64_C(1) << f->exponent_bits) - 1; exponent-- > 0;) {
+        add_magnitude(p, exponent << f->fraction_bits | ones);
+        if (exponent % 4 == 0 || exponent == 1) {
+            add_magnitude(p, exponent << f->fraction_bits | 1);
+            add_magnitude(p, exponent << f->fraction_bits | ones / 3);
+        }
+    }
+}
+
+/* All codes of a source of one byte, twice: the second time after subnormal ones. */
+static void add_all_codes(struct probes *p)
+{
+    const uint64_t count = UINT64_C(2) << magnitude_bits(p->pair->src->format);
+    for (unsigned round = 0; round < 2; round++)
+        for (uint64_t code = count; code-- > 0;)
+            add(p, (code >> 1) | (code & 1) << magnitude_bits(p->pair->src->format));
+}
+
+/* Some of all. */
+static void thin_out(struct probes *p)
+{
+    enum { WHOLE = 64, EACH = 7 }; /* an odd step meets both signs */
+    unsigned kept = p->n < WHOLE ? p->n : WHOLE;
+    for (unsigned i = kept; i < p->n; i += EACH)
+        p->code[kept++] = p->code[i];
+    p->n = kept;
+}
+
+static void make_probes(struct probes *p)
+{
+    p->n = 0;
+    add_specials(p);
+    if (fp_formats[p->pair->src->format].size == 1) {
+        add_all_codes(p);
+    } else {
+        add_destinations(p);
+        add_exponents(p);
+    }
+}
+
+/* -------------------------------------------------------------------------- */
+/* The library's answers                                                      */
+/* -------------------------------------------------------------------------- */
+
+static uint64_t ordered(const struct h5_side *side, uint64_t code)
+{
+    if (!fp_h5_is_swapped(side))
+        return code;
+    const unsigned bits = 8u * fp_formats[side->format].size;
+    return __builtin_bswap64(code) >> (64 - bits);
+}
+
+/* In one call, and in the place of the answers: they need no more room. */
+static bool ask_library(struct probes *p, hid_t dst_type)
+{
+    const size_t src_size = fp_formats[p->pair->src->format].size;
+    const size_t dst_size = fp_formats[p->pair->dst->format].size;
+    char *buf = (char *)p->library;
+    for (size_t i = 0; i < p->n; i++)
+        bits_store(buf + i * src_size, src_size, ordered(p->pair->src, p->code[i]));
+    if (H5Tconvert(fp_h5_side_type(p->pair->src), dst_type, p->n, buf, NULL, H5P_DEFAULT) < 0)
+        return false;
+    for (size_t i = p->n; i-- > 0;)
+        p->library[i] = ordered(p->pair->dst, bits_load(buf + i * dst_size, dst_size));
+    return true;
+}
+
+static const void *object_of(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/*
+ * Is the function part of the HDF5 library, not of a program or a plugin?
+ * Looking an address up takes 20 microseconds, and nearly all pairs have the
+ * same function.
+ */
+static bool is_from_library(struct probes *p, H5T_conv_t function)
+{
+    if (p->function != function) {
+        herr_t (*open)(void) = H5open;
+        void *address, *reference;
+        memcpy(&address, &function, sizeof(address));
+        memcpy(&reference, &open, sizeof(reference));
+        p->function = function;
+        p->is_from_library = object_of(address) == object_of(reference);
+    }
+    return p->is_from_library;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Comparison                                                                 */
+/* -------------------------------------------------------------------------- */
+
+/*
+ * The proof that the library lost a carry: the source lies between 2^e and
+ * 2^(e+1), the right result is 2^(e+1), or where that is not finite the largest
+ * finite value, and the library returned 2^e.
+ */
+static bool is_lost_carry(const struct probes *p, unsigned i, uint64_t right, fpconv_policy policy)
+{
+    const fpconv_format dst = p->pair->dst->format;
+    const struct fp_value source = fp_unpack(p->pair->src->format, p->code[i], policy);
+    const struct fp_value wanted = fp_unpack(dst, right, policy);
+    const struct fp_value got = fp_unpack(dst, p->library[i], policy);
+    const uint64_t one = UINT64_C(1) << 63;
+    const uint64_t max = fp_max_finite(&fp_formats[dst], policy);
+    const bool is_max = (right & ((UINT64_C(1) << magnitude_bits(dst)) - 1)) == max;
+    return source.class == VALUE_FINITE && got.class == VALUE_FINITE &&
+           wanted.class == VALUE_FINITE && got.negative == source.negative &&
+           got.significand == one && got.exponent == source.exponent &&
+           ((wanted.significand == one && wanted.exponent == got.exponent + 1) ||
+            (is_max && wanted.exponent == got.exponent));
+}
+
+struct tally {
+    unsigned differed, unexplained, bugs;
+};
+
+static struct tally compare(const struct probes *p, const struct h5_rule *rule)
+{
+    struct tally t = {0, 0, 0};
+    bool denormal_seen = false;
+    for (unsigned i = 0; i < p->n; i++) {
+        const uint64_t right = fp_h5_convert_code(p->pair, rule, p->code[i], &denormal_seen);
+        if (right == p->library[i])
+            continue;
+        t.differed++;
+        if (!is_lost_carry(p, i, right, rule->policy))
+            t.unexplained++;
+        else if (fp_h5_is_denormal(p->pair, p->code[i], rule->policy))
+            t.bugs |= FPCONV_H5_BUG_LOST_CARRY;
+        else if (denormal_seen)
+            t.bugs |= FPCONV_H5_BUG_STICKY_CARRY;
+        else
+            t.unexplained++;
+    }
+    return t;
+}
+
+static void find_repaired(const struct probes *p, struct h5_findings *f)
+{
+    static const struct h5_rule candidates[] = {{.policy = FPCONV_HDF5},
+                                                {.policy = FPCONV_OCP},
+                                                {.policy = FPCONV_OCP, .eager_overflow = true}};
+    for (unsigned i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
+        const struct tally t = compare(p, &candidates[i]);
+        if (i == 0 || (t.unexplained == 0 && !f->repaired_known)) {
+            f->differed[FPCONV_H5_REPAIRED] = t.differed;
+            f->bugs = t.bugs;
+            f->repaired = candidates[i];
+            f->repaired_known = t.unexplained == 0;
+        }
+        if (f->repaired_known)
+            return;
+    }
+}
+
+static void find_identical(const struct probes *p, struct h5_findings *f)
+{
+    for (int carry = CARRY_KEPT; carry <= CARRY_STICKY && !f->identical_known; carry++) {
+        f->identical = f->repaired;
+        f->identical.carry = (enum h5_carry)carry;
+        const struct tally t = compare(p, &f->identical);
+        f->differed[FPCONV_H5_IDENTICAL] = t.differed;
+        f->identical_known = t.differed == 0;
+    }
+}
+
+/* The pair of the same formats, both little-endian. */
+static const struct h5_pair *reference_of(const struct h5_pair *pair)
+{
+    const struct h5_side *src = pair->src, *dst = pair->dst;
+    while (src->order != H5T_ORDER_LE)
+        src--; /* the side before has the same format */
+    while (dst->order != H5T_ORDER_LE)
+        dst--;
+    return fp_h5_find_pair(src, dst);
+}
+
+/* Byte order is not supposed to matter: some probes, and only if they show
+ * anything but the reference pair's rules, all of them. */
+static bool follows_reference(struct probes *p, struct h5_findings *f, hid_t dst_type)
+{
+    const struct h5_findings *reference = &reference_of(p->pair)->findings;
+    if (reference == f || !reference->repaired_known || !reference->identical_known)
+        return false;
+    make_probes(p);
+    thin_out(p);
+    if (!ask_library(p, dst_type) || compare(p, &reference->identical).differed > 0)
+        return false;
+    const struct tally t = compare(p, &reference->repaired);
+    f->repaired = reference->repaired;
+    f->identical = reference->identical;
+    f->repaired_known = t.unexplained == 0;
+    f->identical_known = true;
+    f->bugs = t.bugs;
+    f->differed[FPCONV_H5_REPAIRED] = t.differed;
+    return f->repaired_known;
+}
+
+static void study(struct probes *p, struct h5_findings *f, hid_t dst_type)
+{
+    if (!follows_reference(p, f, dst_type)) {
+        make_probes(p);
+        if (!ask_library(p, dst_type))
+            return;
+        find_repaired(p, f);
+        find_identical(p, f);
+    }
+    f->probes = p->n;
+    f->repaired.is_native = f->identical.is_native = f->is_hard;
+    f->differed[FPCONV_H5_OCP] = compare(p, &(struct h5_rule){.policy = FPCONV_OCP}).differed;
+    f->differed[FPCONV_H5_OCP_SAT] =
+        compare(p, &(struct h5_rule){.policy = FPCONV_OCP_SAT}).differed;
+}
+
+void fp_h5_probe(struct h5_pair *pair, struct probes *p)
+{
+    struct h5_findings *f = &pair->findings;
+    const hid_t src = fp_h5_side_type(pair->src), dst = fp_h5_side_type(pair->dst);
+    H5T_cdata_t *cdata;
+    H5T_conv_t function = NULL;
+    H5E_BEGIN_TRY
+    {
+        function = H5Tfind(src, dst, &cdata);
+    }
+    H5E_END_TRY
+    f->is_probed = true;
+    f->has_conversion = function != NULL;
+    if (!f->has_conversion)
+        return;
+    const bool is_own = is_from_library(p, function);
+    f->is_hard = is_own && H5Tcompiler_conv(src, dst) > 0;
+    p->pair = pair;
+    study(p, f, is_own ? dst : fp_h5_unregistered_type(pair->dst));
+}
