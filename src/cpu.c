@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "cpu.h"
 
@@ -16,6 +19,33 @@ static bool cpu_has_portable(void)
     return true;
 }
 
+#if defined(__x86_64__)
+/* Not a name that clang 14's __builtin_cpu_supports knows; the operating system's
+ * part is that of AVX2. */
+static bool cpu_has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
+static bool cpu_has_sse2(void)
+{
+    return true;
+}
+
+static bool cpu_has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && cpu_has_f16c();
+}
+
+static bool cpu_has_avx512(void)
+{
+    return cpu_has_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+}
+#endif
+
 struct level {
     const struct fp_kernels *kernels;
     bool (*cpu_has)(void);
@@ -23,6 +53,11 @@ struct level {
 
 /* Best first; each falls back on those after it. */
 static const struct level levels[] = {
+#if defined(__x86_64__)
+    {&fp_kernels_avx512, cpu_has_avx512},
+    {&fp_kernels_avx2, cpu_has_avx2},
+    {&fp_kernels_sse2, cpu_has_sse2},
+#endif
     {&fp_kernels_portable, cpu_has_portable},
 };
 enum { LEVEL_COUNT = sizeof(levels) / sizeof(levels[0]) };

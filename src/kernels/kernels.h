@@ -34,5 +34,10 @@ struct fp_kernels {
 };
 
 extern const struct fp_kernels fp_kernels_portable;
+#if defined(__x86_64__)
+extern const struct fp_kernels fp_kernels_sse2;
+extern const struct fp_kernels fp_kernels_avx2;
+extern const struct fp_kernels fp_kernels_avx512;
+#endif
 
 #endif /* FPCONV_SRC_KERNELS_KERNELS_H */

@@ -1,0 +1,135 @@
+/*
+ * avx2.c - the kernels for x86-64 CPUs with AVX2 and F16C
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "../codec.h"
+#include "kernels.h"
+
+#include "target.h"
+TARGET_BEGIN("avx2,f16c")
+
+#define VEC_BYTES 32
+typedef __m256i vec;
+#define MM(name) _mm256_##name
+
+#include "lanes.h"
+#include "x86_common.h"
+
+#define u16_min _mm256_min_epu16
+#define u16_max _mm256_max_epu16
+#define s32_min _mm256_min_epi32
+#define s32_max _mm256_max_epi32
+#define s16_multiply_high_round _mm256_mulhrs_epi16
+
+/*
+ * 2^exponent >> k, by looking each byte of the result up: AVX2 has no 16-bit
+ * shift by a vector of counts.  The table's entry i is 2^(7 - i), and 0 from 8
+ * on; an index that is negative as a signed byte gives 0 too.  Added to k, at
+ * most 127, 0x70 less the byte's place in the table makes indices of the wanted
+ * entries 0x70 to 0x77, and keeps all others away from them: from 0x78 on there
+ * are zeros, up to 0x6f the low four bits, at least 8, select zeros.
+ */
+LANES vec u16_power_of_2_right(int exponent, vec k)
+{
+    const vec table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        (char)0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0, 0));
+    const vec twice = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14));
+    const int low = 0x70 + 7 - exponent, high = 0x70 + 15 - exponent;
+    const vec index = u8_add(_mm256_shuffle_epi8(k, twice), u16_set((uint16_t)(high << 8 | low)));
+    return _mm256_shuffle_epi8(table, index);
+}
+
+#define vec_spread(v) _mm256_permute4x64_epi64(v, 0xd8)
+
+/* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */
+LANES struct halves vec_split_u32(vec a, vec b)
+{
+    return (struct halves){_mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa),
+                           _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa)};
+}
+
+LANES vec vec_unsplit(vec v)
+{
+    const vec gather = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    return vec_spread(_mm256_shuffle_epi8(v, gather));
+}
+
+LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
+{
+    const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
+    *high = vec_spread(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
+    *low = vec_spread(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)));
+}
+
+/* Codes of at most 8 bits: nothing saturates. */
+LANES vec vec_pack(vec a, vec b)
+{
+    return vec_spread(_mm256_packus_epi16(a, b));
+}
+
+/* From the order of vec_split_u32: each 32-bit lane holds elements i, 16 + i, 8 +
+ * i, 24 + i. */
+LANES vec vec_pack_split(vec a, vec b)
+{
+    const vec mixed = vec_or(a, u16_shift_left(b, 8));
+    const vec gather = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15));
+    const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(mixed, gather), order);
+}
+
+/* Exact, subnormals included whatever MXCSR says, and silent for quiet NaNs. */
+LANES void vec_f16_to_f32(vec value, vec out[2])
+{
+    out[0] = _mm256_castps_si256(_mm256_cvtph_ps(_mm256_castsi256_si128(value)));
+    out[1] = _mm256_castps_si256(_mm256_cvtph_ps(_mm256_extracti128_si256(value, 1)));
+}
+
+LANES void vec_f32_to_f64(vec value, vec out[2])
+{
+    const __m256 x = _mm256_castsi256_ps(value);
+    out[0] = _mm256_castpd_si256(_mm256_cvtps_pd(_mm256_castps256_ps128(x)));
+    out[1] = _mm256_castpd_si256(_mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
+}
+
+LANES vec vec_f64_to_f32(vec a, vec b)
+{
+    const __m128 low = _mm256_cvtpd_ps(_mm256_castsi256_pd(a));
+    const __m128 high = _mm256_cvtpd_ps(_mm256_castsi256_pd(b));
+    return _mm256_castps_si256(_mm256_set_m128(high, low));
+}
+
+#define VEC_HAS_F32_TO_F16
+
+LANES void store_f16(void *dst, vec f32)
+{
+    const __m128i f16 = _mm256_cvtps_ph(_mm256_castsi256_ps(f32), _MM_FROUND_TO_NEAREST_INT);
+    memcpy(dst, &f16, sizeof(f16));
+}
+
+LANES vec f32_fill_nan(vec value)
+{
+    const __m256 x = _mm256_castsi256_ps(value);
+    const vec is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    return vec_or(value, vec_and(is_nan, u32_set(0x7fffffff)));
+}
+
+LANES vec f64_fill_nan(vec value)
+{
+    const __m256d x = _mm256_castsi256_pd(value);
+    const vec is_nan = _mm256_castpd_si256(_mm256_cmp_pd(x, x, _CMP_UNORD_Q));
+    return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
+}
+
+#define LEVEL avx2
+#include "level.h"
+
+TARGET_END
+#endif

@@ -1,0 +1,206 @@
+/*
+ * avx512.c - the kernels for x86-64 CPUs with AVX-512 as of Ice Lake
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * F, BW, DQ, VL and VBMI.  Conversion instructions suppress all exceptions, and
+ * with them MXCSR's rounding mode, by their static rounding forms.
+ */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "../codec.h"
+#include "kernels.h"
+
+#include "target.h"
+TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
+
+#define VEC_BYTES 64
+typedef __m512i vec;
+typedef __mmask64 mask8;
+typedef __mmask32 mask16;
+typedef __mmask16 mask32;
+
+#define VEC_HAS_TERNARY_LOGIC
+#include "lanes.h"
+
+/* a where the bit of `bits` is set, else b: one operation here */
+LANES vec vec_merge(vec bits, vec a, vec b)
+{
+    return _mm512_ternarylogic_epi64(bits, a, b, 0xca);
+}
+
+/* a | (b & mask) */
+LANES vec vec_or_and(vec a, vec b, vec mask)
+{
+    return _mm512_ternarylogic_epi64(a, b, mask, 0xf8);
+}
+
+#define u8_add_saturate _mm512_adds_epu8
+#define u8_min _mm512_min_epu8
+#define u8_equal _mm512_cmpeq_epi8_mask
+#define s8_greater _mm512_cmpgt_epi8_mask
+#define mask_any(mask) ((mask) != 0)
+#define u16_min _mm512_min_epu16
+#define u16_max _mm512_max_epu16
+#define u16_sub_saturate _mm512_subs_epu16
+#define u16_multiply_high _mm512_mulhi_epu16
+#define s16_multiply_high_round _mm512_mulhrs_epi16
+#define u16_greater _mm512_cmpgt_epu16_mask
+#define s16_greater _mm512_cmpgt_epi16_mask
+#define s32_greater _mm512_cmpgt_epi32_mask
+#define s32_min _mm512_min_epi32
+#define s32_max _mm512_max_epi32
+#define u8_select(mask, a, b) _mm512_mask_blend_epi8(mask, b, a)
+#define u16_select(mask, a, b) _mm512_mask_blend_epi16(mask, b, a)
+#define u32_select(mask, a, b) _mm512_mask_blend_epi32(mask, b, a)
+
+LANES vec u8_clear_where_zero(vec a, vec b)
+{
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(b, b), a);
+}
+
+LANES vec u16_increment(vec a, mask16 where)
+{
+    return _mm512_mask_add_epi16(a, where, a, u16_set(1));
+}
+
+LANES vec u32_nonzero_bit(vec a)
+{
+    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(a, a), u32_set(1));
+}
+
+LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
+{
+    return _mm512_mask_blend_epi16(where, a, u16_set(ones));
+}
+
+/* 2^exponent >> k, lane by lane */
+LANES vec u16_power_of_2_right(int exponent, vec k)
+{
+    return _mm512_srlv_epi16(u16_set((uint16_t)(1 << exponent)), k);
+}
+
+LANES vec vec_spread(vec v)
+{
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
+}
+
+LANES void vec_unpack_u8(vec low, vec high, vec out[2])
+{
+    out[0] = _mm512_unpacklo_epi8(low, high);
+    out[1] = _mm512_unpackhi_epi8(low, high);
+}
+
+LANES void vec_unpack_u16(vec low, vec high, vec out[2])
+{
+    out[0] = _mm512_unpacklo_epi16(low, high);
+    out[1] = _mm512_unpackhi_epi16(low, high);
+}
+
+LANES void vec_unpack_u32(vec low, vec high, vec out[2])
+{
+    out[0] = _mm512_unpacklo_epi32(low, high);
+    out[1] = _mm512_unpackhi_epi32(low, high);
+}
+
+/* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */
+LANES struct halves vec_split_u32(vec a, vec b)
+{
+    const __mmask32 odd = 0xaaaaaaaa;
+    return (struct halves){_mm512_mask_blend_epi16(odd, _mm512_srli_epi32(a, 16), b),
+                           _mm512_mask_blend_epi16(odd, a, _mm512_slli_epi32(b, 16))};
+}
+
+LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
+{
+    const vec even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *low = _mm512_permutex2var_epi32(a, even, b);
+    *high = _mm512_permutex2var_epi32(a, _mm512_add_epi32(even, u32_set(1)), b);
+}
+
+/* Permutations as constants: element e of 16 in each quarter or 32 in each half. */
+#define SIXTEEN(START, STEP)                                                                       \
+    (START), (START) + (STEP), (START) + 2 * (STEP), (START) + 3 * (STEP), (START) + 4 * (STEP),   \
+        (START) + 5 * (STEP), (START) + 6 * (STEP), (START) + 7 * (STEP), (START) + 8 * (STEP),    \
+        (START) + 9 * (STEP), (START) + 10 * (STEP), (START) + 11 * (STEP), (START) + 12 * (STEP), \
+        (START) + 13 * (STEP), (START) + 14 * (STEP), (START) + 15 * (STEP)
+
+/* Even lanes, then odd lanes. */
+LANES vec vec_unsplit(vec v)
+{
+    static const uint16_t order[32] = {SIXTEEN(0, 2), SIXTEEN(1, 2)};
+    return _mm512_permutexvar_epi16(vec_load(order), v);
+}
+
+/* The low bytes of two vectors of 16-bit lanes, in order. */
+LANES vec vec_pack(vec a, vec b)
+{
+    static const uint8_t order[64] = {SIXTEEN(0, 2), SIXTEEN(32, 2), SIXTEEN(1, 2), SIXTEEN(33, 2)};
+    return _mm512_permutexvar_epi8(vec_load(order), vec_or(a, u16_shift_left(b, 8)));
+}
+
+/* From the order of vec_split_u32: each 32-bit lane then holds elements i, 32 +
+ * i, 16 + i, 48 + i. */
+LANES vec vec_pack_split(vec a, vec b)
+{
+    static const uint8_t order[64] = {SIXTEEN(0, 4), SIXTEEN(2, 4), SIXTEEN(1, 4), SIXTEEN(3, 4)};
+    return _mm512_permutexvar_epi8(vec_load(order), vec_or(a, u16_shift_left(b, 8)));
+}
+
+enum { FPCLASS_NAN = 0x81 /* quiet or signalling */ };
+
+LANES void vec_f16_to_f32(vec value, vec out[2])
+{
+    out[0] = _mm512_castps_si512(
+        _mm512_cvt_roundph_ps(_mm512_castsi512_si256(value), _MM_FROUND_NO_EXC));
+    out[1] = _mm512_castps_si512(
+        _mm512_cvt_roundph_ps(_mm512_extracti64x4_epi64(value, 1), _MM_FROUND_NO_EXC));
+}
+
+LANES void vec_f32_to_f64(vec value, vec out[2])
+{
+    const __m256 low = _mm256_castsi256_ps(_mm512_castsi512_si256(value));
+    const __m256 high = _mm256_castsi256_ps(_mm512_extracti64x4_epi64(value, 1));
+    out[0] = _mm512_castpd_si512(_mm512_cvt_roundps_pd(low, _MM_FROUND_NO_EXC));
+    out[1] = _mm512_castpd_si512(_mm512_cvt_roundps_pd(high, _MM_FROUND_NO_EXC));
+}
+
+LANES vec f32_fill_nan(vec value)
+{
+    const mask32 is_nan = _mm512_fpclass_ps_mask(_mm512_castsi512_ps(value), FPCLASS_NAN);
+    return _mm512_mask_or_epi32(value, is_nan, value, u32_set(0x7fffffff));
+}
+
+LANES vec f64_fill_nan(vec value)
+{
+    const __mmask8 is_nan = _mm512_fpclass_pd_mask(_mm512_castsi512_pd(value), FPCLASS_NAN);
+    return _mm512_mask_or_epi64(value, is_nan, value, u64_set(INT64_MAX));
+}
+
+#define VEC_HAS_F64_TO_F32
+
+LANES vec vec_f64_to_f32(vec a, vec b)
+{
+    enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+    const __m256 low = _mm512_cvt_roundpd_ps(_mm512_castsi512_pd(a), NEAREST);
+    const __m256 high = _mm512_cvt_roundpd_ps(_mm512_castsi512_pd(b), NEAREST);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_castps_si256(low)),
+                              _mm256_castps_si256(high), 1);
+}
+
+#define VEC_HAS_F32_TO_F16
+
+LANES void store_f16(void *dst, vec f32)
+{
+    const __m256i f16 = _mm512_cvt_roundps_ph(_mm512_castsi512_ps(f32),
+                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    memcpy(dst, &f16, sizeof(f16));
+}
+
+#define LEVEL avx512
+#include "level.h"
+
+TARGET_END
+#endif

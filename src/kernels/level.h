@@ -1,0 +1,200 @@
+/*
+ * level.h - the kernels of one instruction set and its dispatch table
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Included last by the file of an instruction set, which defines LEVEL, its name.
+ */
+#include "narrow.h"
+#include "widen.h"
+
+#define LEVEL_CONCAT_(a, b) a##b
+#define LEVEL_CONCAT(a, b) LEVEL_CONCAT_(a, b)
+#define LEVEL_STRING_(a) #a
+#define LEVEL_STRING(a) LEVEL_STRING_(a)
+
+/* The blocks by which each kind of pair is converted, and their sizes. */
+
+LANES void convert_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                         const char *src, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    if (src_size == 1)
+        widen_byte_block(dst_format, dst, src_format, src, policy);
+    else if (dst_size == 1)
+        narrow_byte_block(dst_format, dst, src_format, src, policy);
+    else if (dst_size == 2)
+        narrow_half_block(dst_format, dst, src_format, src, policy);
+    else if (src_format == FPCONV_F16)
+        widen_f16_block(dst_format, dst, vec_load(src), policy);
+    else if (src_format == FPCONV_BF16)
+        widen_bf16_block(dst_format, dst, vec_load(src), policy);
+    else if (src_format == FPCONV_F32)
+        widen_f32_block(dst, vec_load(src), policy);
+#ifdef VEC_HAS_F64_TO_F32
+    else
+        narrow_f64_block(dst, src, policy);
+#endif
+}
+
+LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    if (dst_size == 1 || src_size == 1)
+        return VEC_BYTES;
+    return dst_size == 2 || src_size == 2 ? LANES_16 : LANES_32;
+}
+
+static const fp_kernel_table table;
+
+/*
+ * Blocks beside the main road, done otherwise; false if this is none.  Results
+ * in f32's subnormal range are the codec's: the vector code leaves them out, so
+ * that flush-to-zero modes cannot matter.  An f64 that f32 cannot hold is brought
+ * into its range first.
+ */
+LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                                 const char *src, fpconv_policy policy)
+{
+    const size_t n = block_elements(dst_format, src_format);
+    bool leave_to_codec = false;
+    if (src_format == FPCONV_F64) {
+        const bool tiny_matters = dst_format == FPCONV_F32 || dst_format == FPCONV_BF16;
+        const enum f64_kind kind = f64_block_kind(src, n, tiny_matters);
+        leave_to_codec = kind == F64_TINY;
+        if (kind == F64_LARGE && dst_format != FPCONV_F32) {
+            _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
+            f64_block_to_odd_f32(f32, src, n);
+            table[dst_format][FPCONV_F32][policy](dst, f32, n);
+            return true;
+        }
+    } else if (dst_format == FPCONV_F64 && src_format == FPCONV_BF16) {
+        leave_to_codec = bf16_has_subnormal(vec_load(src));
+    } else if (dst_format == FPCONV_F64 && src_format == FPCONV_F32) {
+        leave_to_codec = f32_has_subnormal(vec_load(src));
+    }
+    if (leave_to_codec)
+        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+    return leave_to_codec;
+}
+
+/*
+ * Whole blocks from the array; the rest from a buffer that it is copied to, by
+ * the same code, so that results cannot depend on the position.
+ */
+LANES void convert_array(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                         const char *src, size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    const size_t block = block_elements(dst_format, src_format);
+    _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
+    while (n > 0) {
+        const bool whole = n >= block;
+        const size_t count = whole ? block : n;
+        const char *from = src;
+        char *to = dst;
+        if (!whole) {
+            memset(in, 0, block * src_size);
+            memcpy(in, src, count * src_size);
+            from = in;
+            to = out;
+        }
+        if (!convert_unusual_block(dst_format, to, src_format, from, policy))
+            convert_block(dst_format, to, src_format, from, policy);
+        if (!whole)
+            memcpy(dst, out, count * dst_size);
+        src += count * src_size;
+        dst += count * dst_size;
+        n -= count;
+    }
+}
+
+/* Does the pair's block use an inexact conversion instruction? */
+LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
+{
+#ifdef VEC_HAS_F32_TO_F16
+    if (dst_format == FPCONV_F16 && fp_format_is_wide(src_format))
+        return true;
+#endif
+    return dst_format == FPCONV_F32 && src_format == FPCONV_F64;
+}
+
+/* The loop is a function of its own, lest the compiler move conversions out of
+ * the guard. */
+#ifdef LEVEL_GUARDS_MXCSR
+#define KERNEL_BODY static __attribute__((noinline))
+#define CALL_BODY(DST, SRC, body)                                 \
+    const bool guarded = needs_guard(FPCONV_##DST, FPCONV_##SRC); \
+    const unsigned mxcsr = guarded ? _mm_getcsr() : 0;            \
+    if (guarded)                                                  \
+        _mm_setcsr(MXCSR_DEFAULT);                                \
+    body;                                                         \
+    if (guarded)                                                  \
+        _mm_setcsr(mxcsr);
+#else
+#define KERNEL_BODY static inline
+#define CALL_BODY(DST, SRC, body) body;
+#endif
+
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                                     \
+    KERNEL_BODY void SRC##_to_##DST##_##POLICY##_body(void *dst, const void *src, size_t n) \
+    {                                                                                       \
+        convert_array(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);            \
+    }                                                                                       \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)             \
+    {                                                                                       \
+        CALL_BODY(DST, SRC, SRC##_to_##DST##_##POLICY##_body(dst, src, n))                  \
+    }
+#define DEFINE_POLICIES(DST, SRC) \
+    DEFINE_KERNEL(DST, SRC, HDF5) \
+    DEFINE_KERNEL(DST, SRC, OCP)  \
+    DEFINE_KERNEL(DST, SRC, OCP_SAT)
+
+#define POLICIES(DST, SRC) \
+    [FPCONV_##SRC] = {SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP_SAT}
+
+/* Which formats of 8 bits and fewer there are: those with fixed fields. */
+#define FOR_EACH_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
+
+#define DEFINE_BYTE(NAME)       \
+    DEFINE_POLICIES(NAME, F64)  \
+    DEFINE_POLICIES(NAME, F32)  \
+    DEFINE_POLICIES(NAME, F16)  \
+    DEFINE_POLICIES(NAME, BF16) \
+    DEFINE_POLICIES(F64, NAME)  \
+    DEFINE_POLICIES(F32, NAME)  \
+    DEFINE_POLICIES(F16, NAME)  \
+    DEFINE_POLICIES(BF16, NAME)
+#define DEFINE_HALF(NAME)      \
+    DEFINE_POLICIES(NAME, F64) \
+    DEFINE_POLICIES(NAME, F32) \
+    DEFINE_POLICIES(F64, NAME) \
+    DEFINE_POLICIES(F32, NAME)
+
+FOR_EACH_BYTE_FORMAT(DEFINE_BYTE)
+DEFINE_HALF(F16)
+DEFINE_HALF(BF16)
+DEFINE_POLICIES(F64, F32)
+#ifdef VEC_HAS_F64_TO_F32
+DEFINE_POLICIES(F32, F64)
+#define F64_TO_F32 TO_F32(F64)
+#else
+#define F64_TO_F32
+#endif
+
+#define TO_F64(NAME) POLICIES(F64, NAME),
+#define TO_F32(NAME) POLICIES(F32, NAME),
+#define TO_F16(NAME) POLICIES(F16, NAME),
+#define TO_BF16(NAME) POLICIES(BF16, NAME),
+#define TO_BYTE(NAME)                                                                 \
+    [FPCONV_##NAME] = {POLICIES(NAME, F64), POLICIES(NAME, F32), POLICIES(NAME, F16), \
+                       POLICIES(NAME, BF16)},
+
+static const fp_kernel_table table = {
+    [FPCONV_F64] = {FOR_EACH_BYTE_FORMAT(TO_F64) TO_F64(F16) TO_F64(BF16) TO_F64(F32)},
+    [FPCONV_F32] = {FOR_EACH_BYTE_FORMAT(TO_F32) TO_F32(F16) TO_F32(BF16) F64_TO_F32},
+    [FPCONV_F16] = {FOR_EACH_BYTE_FORMAT(TO_F16) TO_F16(F64) TO_F16(F32)},
+    [FPCONV_BF16] = {FOR_EACH_BYTE_FORMAT(TO_BF16) TO_BF16(F64) TO_BF16(F32)},
+    FOR_EACH_BYTE_FORMAT(TO_BYTE)};
+
+const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {LEVEL_STRING(LEVEL), &table};

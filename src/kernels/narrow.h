@@ -1,0 +1,351 @@
+/*
+ * narrow.h - rounding into the formats of 16 bits and fewer: the algorithms
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Included by the file of each instruction set.  Formats and policies are
+ * constants wherever a function is called, so that every branch on them folds.
+ *
+ * Everything happens in 16-bit lanes, twice as many to a vector as 32-bit ones.
+ * A format with at most 5 fraction bits can be rounded from the top half of an
+ * f32 alone (sign, 8 exponent bits, 7 fraction bits), if the last of these bits
+ * is made sticky, that is set where any bit of the lower half is: the value
+ * stays on the same side of every midpoint.  That top half is a bf16, so bf16
+ * arrays enter at the same place; f16 arrays enter with f16's own fields.
+ */
+
+/* -------------------------------------------------------------------------- */
+/* Loading f32 and f64                                                        */
+/* -------------------------------------------------------------------------- */
+
+/*
+ * f64, given as its high and low 32 bits, to f32 by rounding to odd: keep 20
+ * fraction bits and make the last of f32's 23 sticky.  Rounding the result once
+ * more, to any format with fewer than 20, is the same as rounding the f64.
+ *
+ * For zero and magnitudes from 2^-126 to below 2^128.  Smaller ones become
+ * something below 2^-126, which is right for every format but bf16.
+ */
+LANES vec f64_to_f32_round_to_odd(vec high, vec low)
+{
+    const vec sign_bit = u32_set(0x80000000);
+    const vec magnitude = vec_clear(high, sign_bit);
+    const vec rebiased = s32_max(u32_sub(magnitude, u32_set((1023 - 127) << 20)), u32_set(0));
+    const vec f32 = vec_or(u32_shift_left(rebiased, 3), u32_nonzero_bit(low));
+    return vec_or_and(f32, high, sign_bit);
+}
+
+/*
+ * The same for every f64.  From 2^128 on all are Inf, which no policy tells from
+ * them; a NaN keeps its leading payload bits and is quiet, lest those be zero.
+ */
+LANES vec any_f64_to_f32_round_to_odd(vec high, vec low)
+{
+    const vec magnitude = vec_clear(high, u32_set(0x80000000));
+    const vec f32 = f64_to_f32_round_to_odd(high, low);
+    const mask32 is_ordinary = s32_greater(u32_set((1023 + 128) << 20), magnitude);
+    const vec inf = vec_or_and(u32_set(0x7f800000), high, u32_set(0x80000000));
+    const mask32 is_nan = s32_greater(vec_or(magnitude, u32_nonzero_bit(low)), u32_set(0x7ff00000));
+    const vec nan = vec_or(f32, u32_set(0x7fc00000));
+    return u32_select(is_nan, nan, u32_select(is_ordinary, f32, inf));
+}
+
+/* An f64 array by the above, into f32s for a kernel that rounds those. */
+static __attribute__((noinline)) void f64_block_to_odd_f32(char *f32, const char *f64, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES_32, f64 += 2 * VEC_BYTES, f32 += VEC_BYTES) {
+        vec high, low;
+        vec_split_u64(vec_load(f64), vec_load(f64 + VEC_BYTES), &high, &low);
+        vec_store(f32, any_f64_to_f32_round_to_odd(high, low));
+    }
+}
+
+enum f64_kind { F64_ORDINARY, F64_LARGE, F64_TINY };
+
+/* Is any of n f64 at least 2^128, Inf or NaN; or, if that matters, below 2^-126
+ * and not zero?  Large ones count first. */
+LANES enum f64_kind f64_block_kind(const char *src, size_t n, bool tiny_matters)
+{
+    vec largest = u32_set(0);
+    vec smallest = u32_set(INT32_MAX); /* of magnitude - 1, as signed, so that 0 is large */
+    for (size_t i = 0; i < n; i += LANES_32, src += 2 * VEC_BYTES) {
+        vec high, low;
+        vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
+        const vec magnitude = vec_clear(high, u32_set(0x80000000));
+        largest = s32_max(largest, magnitude);
+        const vec nonzero = vec_or(magnitude, u32_nonzero_bit(low));
+        if (tiny_matters)
+            smallest = s32_min(smallest, u32_add(nonzero, u32_set(INT32_MAX)));
+    }
+    const uint32_t tiny = (uint32_t)(1023 - 126) << 20;
+    if (tiny_matters && mask_any(s32_greater(u32_set(tiny + INT32_MAX), smallest)))
+        return F64_TINY;
+    if (mask_any(s32_greater(largest, u32_set(((1023 + 128) << 20) - 1))))
+        return F64_LARGE;
+    return F64_ORDINARY;
+}
+
+/* LANES_32 elements as f32, good for one more rounding */
+LANES vec load_as_f32(const char *src, fpconv_format format)
+{
+    if (format == FPCONV_F32)
+        return vec_load(src);
+    vec high, low;
+    vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
+    return f64_to_f32_round_to_odd(high, low);
+}
+
+/* LANES_16 elements */
+LANES struct halves load_halves(const char *src, fpconv_format format)
+{
+    const vec first = load_as_f32(src, format);
+    return vec_split_u32(first, load_as_f32(src + LANES_32 * fp_formats[format].size, format));
+}
+
+/* The top half with its last bit made sticky. */
+LANES vec sticky_top(struct halves x)
+{
+    return vec_or(x.high, u16_min(x.low, u16_set(1)));
+}
+
+/* -------------------------------------------------------------------------- */
+/* Rounding into 8 bits and fewer                                             */
+/* -------------------------------------------------------------------------- */
+
+/* A normal code of dst as a magnitude with the lane format's fields, doubled
+ * (that is, without its sign bit). */
+LANES uint16_t lane_magnitude(fpconv_format lane, fpconv_format dst, uint64_t code)
+{
+    const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
+    const uint64_t rebiased = code + ((uint64_t)(l->bias - d->bias) << d->fraction_bits);
+    return (uint16_t)(rebiased << (l->fraction_bits - d->fraction_bits + 1));
+}
+
+/*
+ * Bring a doubled magnitude into the range in which rounding yields the right
+ * code by itself: the overflow code is what the clamped value rounds to.
+ */
+LANES vec clamp_magnitude(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
+{
+    const vec overflow = u16_set(lane_magnitude(lane, dst, fp_pack_overflow(dst, policy)));
+    if (policy != FPCONV_HDF5)
+        return u16_min(doubled, overflow);
+    /* Below 2^(e_max+1) nothing rounds past the largest finite value. */
+    const vec largest = u16_set(lane_magnitude(lane, dst, fp_max_finite(&fp_formats[dst], policy)));
+    const mask16 is_finite = u16_greater(overflow, doubled);
+    return u16_select(is_finite, u16_min(doubled, largest), overflow);
+}
+
+/*
+ * The significand shifted right so that it ends at dst's last place, rounded,
+ * and added to the exponent field: the code without sign.
+ *
+ * With k the number of places below dst's smallest normal exponent (0 above),
+ *
+ *   code = round(max(magnitude - (e_min - 1), significand) / 2^(s + k)),
+ *
+ * where the maximum picks the magnitude, whose exponent field the significand's
+ * leading one and a carry increment, for normal results, and the significand
+ * alone for subnormal ones.  Dividing is multiplying by 2^(15 - s - k): the
+ * instruction multiply-high-round-scale, (a * b + 2^14) / 2^15, rounds ties
+ * away.  Ties to even is the same after half a unit of the last place has been
+ * taken from those whose quotient is even: only a tie changes sides.
+ */
+LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
+{
+    const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
+    const int shift = l->fraction_bits - d->fraction_bits;
+    const vec one = u16_set(1);
+
+    if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
+        const vec quotient = u16_shift_right(doubled, shift + 1);
+        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(one, quotient));
+        return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
+    }
+    const int exponent_min = 1 - d->bias + l->bias;
+    const int fraction_bits = l->fraction_bits + 1; /* doubled */
+    const vec leading_one = u16_set((uint16_t)(1 << fraction_bits));
+    const vec fraction_mask = u16_set((uint16_t)((1 << fraction_bits) - 1));
+
+    const vec exponent = u16_shift_right(doubled, fraction_bits);
+    const vec k = u16_sub_saturate(u16_set((uint16_t)exponent_min), exponent);
+    const vec significand = vec_or_and(leading_one, doubled, fraction_mask);
+    const vec above_min =
+        u16_sub_saturate(doubled, u16_set((uint16_t)((exponent_min - 1) << fraction_bits)));
+    const vec dividend = u16_max(above_min, significand);
+    const vec multiplier = u16_power_of_2_right(14 - shift, k);
+    if (ties_away)
+        return s16_multiply_high_round(dividend, multiplier);
+    const vec quotient = u16_multiply_high(dividend, u16_add(multiplier, multiplier));
+    const vec nudged = u16_sub(dividend, vec_clear(one, quotient));
+    return s16_multiply_high_round(nudged, multiplier);
+}
+
+/* Codes of dst, in 16-bit lanes, from values with the lane format's fields. */
+LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
+{
+    const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
+    const int sign_bit = d->exponent_bits + d->fraction_bits;
+    const uint16_t all_ones = (uint16_t)((1 << sign_bit) - 1);
+    const uint16_t inf = (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
+
+    const vec doubled = u16_shift_left(value, 1);
+    const mask16 is_nan = u16_greater(doubled, u16_set(inf));
+    const vec clamped = clamp_magnitude(doubled, lane, dst, policy);
+    vec code = round_to_code(clamped, lane, dst, policy == FPCONV_HDF5);
+    vec sign = u16_shift_right(value, 15 - sign_bit);
+
+    if (policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY) {
+        code = u16_all_ones_where(is_nan, all_ones, code);
+    } else if (d->specials == SPECIALS_IEEE) {
+        const vec payload = u16_shift_right(value, l->fraction_bits - d->fraction_bits);
+        const uint16_t fraction = (uint16_t)((1 << d->fraction_bits) - 1);
+        const uint16_t quiet = (uint16_t)(all_ones - fraction + (1 << (d->fraction_bits - 1)));
+        const vec nan = vec_or_and(u16_set(quiet), payload, u16_set(fraction));
+        code = u16_select(is_nan, nan, code);
+    } else { /* no NaN: clamped to the largest finite value already, and positive */
+        sign = u16_select(is_nan, u16_set(0), sign);
+    }
+    return vec_or_and(code, sign, u16_set((uint16_t)(1 << sign_bit)));
+}
+
+enum { NARROW_BYTE_BLOCK = 2 * LANES_16 };
+
+LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                             const char *src, fpconv_policy policy)
+{
+    const bool wide = fp_format_is_wide(src_format);
+    const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
+    const size_t step = LANES_16 * fp_formats[src_format].size;
+    vec code[2];
+    for (int i = 0; i < 2; i++, src += step) {
+        const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
+        code[i] = narrow_to_byte(value, lane, dst_format, policy);
+    }
+    vec_store(dst, wide ? vec_pack_split(code[0], code[1]) : vec_pack(code[0], code[1]));
+}
+
+/* -------------------------------------------------------------------------- */
+/* Rounding into bf16 and f16                                                 */
+/* -------------------------------------------------------------------------- */
+
+/* Is the f32 a NaN?  Its doubled top half with a sticky bit below is past Inf. */
+LANES mask16 halves_are_nan(struct halves x)
+{
+    const vec any_low = u16_min(x.low, u16_set(1));
+    return u16_greater(vec_or(u16_shift_left(x.high, 1), any_low), u16_set(0xff00));
+}
+
+/* bf16 is the top half of f32, plus one where the lower half rounds up. */
+LANES vec halves_to_bf16(struct halves x, fpconv_policy policy)
+{
+    const vec sign_bit = u16_set(0x8000), largest = u16_set(0x7f7f);
+    const mask16 is_nan = halves_are_nan(x);
+    if (policy == FPCONV_HDF5) {
+        /* ties away, but never from the largest finite value to Inf */
+        const vec magnitude = vec_clear(x.high, sign_bit);
+        const vec limit = u16_max(magnitude, largest);
+        const vec rounded = u16_min(u16_add(magnitude, u16_shift_right(x.low, 15)), limit);
+        return vec_or_and(u16_all_ones_where(is_nan, 0x7fff, rounded), x.high, sign_bit);
+    }
+    /* up if the lower half is more than 0x8000, or equal and the top odd */
+    const vec odd = vec_and(x.high, u16_set(1));
+    const mask16 up = u16_greater(vec_or(x.low, odd), u16_set(0x8000));
+    vec rounded = u16_increment(x.high, up);
+    if (policy == FPCONV_OCP_SAT) {
+        const vec magnitude = u16_min(vec_clear(rounded, sign_bit), largest);
+        rounded = vec_or_and(magnitude, x.high, sign_bit);
+    }
+    return u16_select(is_nan, vec_or(x.high, u16_set(0x0040)), rounded);
+}
+
+/*
+ * f16 from the 13 leading significand bits: 11 bits, the rounding bit and a sticky
+ * one.  As in round_to_code, but the exponent is added
+ * after rounding, for the significand takes the whole lane.
+ */
+LANES vec halves_to_f16(struct halves x, fpconv_policy policy)
+{
+    const vec sign_bit = u16_set(0x8000);
+    const mask16 is_nan = halves_are_nan(x);
+    const vec magnitude = vec_clear(x.high, sign_bit);
+    const vec one = u16_set(1);
+    enum { E_MIN = 127 - 14, E_INF = 127 + 16 };
+
+    const vec lost = u16_min(vec_and(x.low, u16_set(0x07ff)), one);
+    const vec fraction = vec_or(vec_and(u16_shift_left(magnitude, 5), u16_set(0x0fe0)),
+                                vec_or(u16_shift_right(x.low, 11), lost));
+    const vec significand = vec_or(fraction, u16_set(0x1000));
+    const vec doubled = u16_shift_left(significand, 1);
+
+    const vec exponent = u16_min(u16_shift_right(magnitude, 7), u16_set(E_INF));
+    const vec k = u16_sub_saturate(u16_set(E_MIN), exponent);
+    const vec multiplier = u16_power_of_2_right(12, k);
+    vec rounded;
+    if (policy == FPCONV_HDF5) {
+        rounded = s16_multiply_high_round(doubled, multiplier);
+    } else {
+        const vec quotient = u16_multiply_high(doubled, u16_add(multiplier, multiplier));
+        rounded = s16_multiply_high_round(u16_sub(doubled, vec_clear(one, quotient)), multiplier);
+    }
+    const vec above_min = u16_sub_saturate(exponent, u16_set(E_MIN));
+    vec code = u16_add(u16_shift_left(above_min, 10), rounded);
+    code = u16_min(code, u16_set(policy == FPCONV_OCP ? 0x7c00 : 0x7bff));
+    if (policy == FPCONV_HDF5) /* 2^16 and more, while less never reaches Inf */
+        code = u16_select(u16_greater(exponent, u16_set(E_INF - 1)), u16_set(0x7c00), code);
+
+    const vec payload = vec_or(u16_shift_left(magnitude, 3), u16_shift_right(x.low, 13));
+    const vec nan = policy == FPCONV_HDF5
+                        ? u16_set(0x7fff)
+                        : vec_or(vec_and(payload, u16_set(0x03ff)), u16_set(0x7e00));
+    return vec_merge(sign_bit, x.high, u16_select(is_nan, nan, code));
+}
+
+#ifdef VEC_HAS_F32_TO_F16
+/*
+ * f16 by the conversion instruction: two micro-operations a vector of f32 where
+ * the integers above take about fifteen.  It rounds ties to even, overflows to
+ * Inf and quietens NaNs, which is FPCONV_OCP; for the other policies, what it is
+ * given is adjusted.  Ties go away from zero when the last of the f32's fraction
+ * bits is set first: every midpoint of f16 has it clear, so only ties change.
+ */
+LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy)
+{
+    const vec sign_bit = u32_set(0x80000000);
+    const vec magnitude = vec_clear(x, sign_bit);
+    const vec largest = u32_set(0x477fe000); /* 65504 */
+    if (policy == FPCONV_OCP)
+        return x;
+    const mask32 is_nan = s32_greater(magnitude, u32_set(0x7f800000));
+    if (policy == FPCONV_OCP_SAT) {
+        const vec clamped = vec_or_and(s32_min(magnitude, largest), x, sign_bit);
+        return u32_select(is_nan, x, clamped);
+    }
+    const mask32 is_inf = s32_greater(magnitude, u32_set(0x477fffff)); /* 2^16 and more */
+    const vec nudged = s32_min(vec_or(magnitude, u32_set(1)), largest);
+    const vec finite_or_inf = u32_select(is_inf, u32_set(0x7f800000), nudged);
+    const vec adjusted = u32_select(is_nan, u32_set(0x7fffffff), finite_or_inf);
+    return vec_or_and(adjusted, x, sign_bit);
+}
+#endif
+
+enum { NARROW_HALF_BLOCK = LANES_16 };
+
+LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                             const char *src, fpconv_policy policy)
+{
+#ifdef VEC_HAS_F32_TO_F16
+    if (dst_format == FPCONV_F16) {
+        for (int i = 0; i < 2; i++, dst += VEC_BYTES / 2) {
+            const vec x = load_as_f32(src, src_format);
+            src += LANES_32 * fp_formats[src_format].size;
+            store_f16(dst, f32_adjusted_for_f16(x, policy));
+        }
+        return;
+    }
+#endif
+    const struct halves x = load_halves(src, src_format);
+    const vec code =
+        dst_format == FPCONV_F16 ? halves_to_f16(x, policy) : halves_to_bf16(x, policy);
+    vec_store(dst, vec_unsplit(code));
+}

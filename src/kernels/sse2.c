@@ -1,0 +1,140 @@
+/*
+ * sse2.c - the kernels for every x86-64 CPU
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "../codec.h"
+#include "kernels.h"
+
+#define VEC_BYTES 16
+typedef __m128i vec;
+#define MM(name) _mm_##name
+
+#include "lanes.h"
+#include "x86_common.h"
+
+/* SSE2 has 16-bit minima of signed lanes only; these take two operations. */
+LANES vec u16_min(vec a, vec b)
+{
+    return u16_sub(a, u16_sub_saturate(a, b));
+}
+
+LANES vec u16_max(vec a, vec b)
+{
+    return u16_add(b, u16_sub_saturate(a, b));
+}
+
+LANES vec s32_min(vec a, vec b)
+{
+    return u32_select(s32_greater(a, b), b, a);
+}
+
+LANES vec s32_max(vec a, vec b)
+{
+    return u32_select(s32_greater(a, b), a, b);
+}
+
+/* (a * b + 2^14) / 2^15, that is the high half of twice the product, and its
+ * low half's rounding bit; b is at most 2^14. */
+LANES vec s16_multiply_high_round(vec a, vec b)
+{
+    const vec twice = u16_add(b, b);
+    const vec rounding = u16_shift_right(_mm_mullo_epi16(a, twice), 15);
+    return u16_add(_mm_mulhi_epu16(a, twice), rounding);
+}
+
+/* 2^exponent >> k, as floats whose exponent field is exponent - k: converting a
+ * power of two that is an integer is exact; the exponent stops at 0, and 2^0
+ * in place of 0 makes no difference to the rounding of narrow.h, whose results
+ * are 0 either way. */
+LANES vec u16_power_of_2_right(int exponent, vec k)
+{
+    const vec zero = u16_set(0);
+    const vec left = u16_sub_saturate(u16_set((uint16_t)exponent), k);
+    const vec field = u16_shift_left(u16_add(left, u16_set(127)), 7);
+    const vec low = _mm_cvttps_epi32(_mm_castsi128_ps(_mm_unpacklo_epi16(zero, field)));
+    const vec high = _mm_cvttps_epi32(_mm_castsi128_ps(_mm_unpackhi_epi16(zero, field)));
+    return _mm_packs_epi32(low, high);
+}
+
+#define vec_spread(v) (v)
+#define vec_unsplit(v) (v)
+
+/* Signed saturation leaves sign-extended halves as they are. */
+LANES struct halves vec_split_u32(vec a, vec b)
+{
+    return (struct halves){
+        _mm_packs_epi32(_mm_srai_epi32(a, 16), _mm_srai_epi32(b, 16)),
+        _mm_packs_epi32(_mm_srai_epi32(_mm_slli_epi32(a, 16), 16),
+                        _mm_srai_epi32(_mm_slli_epi32(b, 16), 16)),
+    };
+}
+
+LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
+{
+    const __m128 x = _mm_castsi128_ps(a), y = _mm_castsi128_ps(b);
+    *high = _mm_castps_si128(_mm_shuffle_ps(x, y, 0xdd));
+    *low = _mm_castps_si128(_mm_shuffle_ps(x, y, 0x88));
+}
+
+/* Codes of at most 8 bits: nothing saturates. */
+#define vec_pack _mm_packus_epi16
+#define vec_pack_split vec_pack
+
+/*
+ * Without conversion instructions: subnormals, which are integers times 2^-24,
+ * by an exact multiplication; the others by moving the exponent's bias.
+ */
+LANES void vec_f16_to_f32(vec value, vec out[2])
+{
+    const vec zero = u16_set(0);
+    const vec sign_bit = u16_set(0x8000);
+    vec magnitudes[2], signs[2];
+    vec_unpack_u16(vec_clear(value, sign_bit), zero, magnitudes);
+    vec_unpack_u16(zero, vec_and(value, sign_bit), signs);
+    for (int i = 0; i < 2; i++) {
+        const vec m = magnitudes[i];
+        const mask32 is_subnormal = s32_greater(u32_set(0x0400), m);
+        const mask32 is_special = s32_greater(m, u32_set(0x7bff));
+        const vec subnormal = _mm_castps_si128(
+            _mm_mul_ps(_mm_cvtepi32_ps(m), _mm_castsi128_ps(u32_set((127 - 24) << 23))));
+        const vec bias = u32_set((127 - 15) << 23);
+        const vec normal = u32_add(u32_add(u32_shift_left(m, 13), bias), vec_and(is_special, bias));
+        out[i] = vec_or(signs[i], u32_select(is_subnormal, subnormal, normal));
+    }
+}
+
+LANES void vec_f32_to_f64(vec value, vec out[2])
+{
+    const __m128 x = _mm_castsi128_ps(value);
+    out[0] = _mm_castpd_si128(_mm_cvtps_pd(x));
+    out[1] = _mm_castpd_si128(_mm_cvtps_pd(_mm_movehl_ps(x, x)));
+}
+
+LANES vec vec_f64_to_f32(vec a, vec b)
+{
+    const __m128 low = _mm_cvtpd_ps(_mm_castsi128_pd(a)), high = _mm_cvtpd_ps(_mm_castsi128_pd(b));
+    return _mm_castps_si128(_mm_movelh_ps(low, high));
+}
+
+LANES vec f32_fill_nan(vec value)
+{
+    const __m128 x = _mm_castsi128_ps(value);
+    const vec is_nan = _mm_castps_si128(_mm_cmpunord_ps(x, x));
+    return vec_or(value, vec_and(is_nan, u32_set(0x7fffffff)));
+}
+
+LANES vec f64_fill_nan(vec value)
+{
+    const __m128d x = _mm_castsi128_pd(value);
+    const vec is_nan = _mm_castpd_si128(_mm_cmpunord_pd(x, x));
+    return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
+}
+
+#define LEVEL sse2
+#include "level.h"
+#endif

@@ -1,0 +1,325 @@
+/*
+ * widen.h - exact conversion to the wider formats: the algorithms
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Included by the file of each instruction set.  Formats and policies are
+ * constants wherever a function is called, so that every branch on them folds.
+ *
+ * A value of at most 8 bits fits, exactly, in the top 16 bits of an f32 (a
+ * bf16), of an f64 (4 fraction bits) and in an f16.  Codes are turned into those
+ * 16 bits in byte lanes, 64 to an AVX-512 vector, as a high and a low byte; only
+ * then are they spread over wider lanes, whose low bits are zero.
+ */
+
+/* -------------------------------------------------------------------------- */
+/* 8 bits and fewer to 16                                                     */
+/* -------------------------------------------------------------------------- */
+
+/* The f64's top 16 bits as a format, so that all three targets look alike. */
+struct top16 {
+    int fraction_bits;
+    int bias;
+};
+
+LANES struct top16 top16_of(fpconv_format dst)
+{
+    if (dst == FPCONV_F64)
+        return (struct top16){4, 1023};
+    return (struct top16){dst == FPCONV_F16 ? 10 : 7, dst == FPCONV_F16 ? 15 : 127};
+}
+
+/* Exponent of the value whose normalised code, below, is zero: low enough for
+ * the smallest subnormal, and such that the high byte alone holds the rest of
+ * the target's bias (1023, 127 and 15 less it are multiples of 16, 2 and 1). */
+LANES int normalised_origin(fpconv_format src)
+{
+    return src == FPCONV_E5M2 ? 31 : 15;
+}
+
+/*
+ * Magnitudes to normalised codes, which have no subnormals: exponent plus
+ * normalised_origin in front of the same number of fraction bits.
+ *
+ * For a normal code m that is m + K.  Each power of two further down in the
+ * subnormal range doubles the step between neighbours, so that the graph is
+ * made of straight lines, concave, and is the minimum of those lines:
+ *
+ *   min over j = 0..F of 2^j m + K_j,   K_0 = (origin - bias) 2^F,
+ *
+ * where lines j - 1 and j meet at m = 2^(F+1-j), hence K_j = K_(j-1) - 2^F.
+ * Zero is not on it.
+ */
+LANES vec normalise(vec magnitude, fpconv_format src)
+{
+    const struct fp_format *s = &fp_formats[src];
+    const int step = 1 << s->fraction_bits;
+    int constant = (normalised_origin(src) - s->bias) * step;
+    vec line = magnitude;
+    vec result = u8_add(line, u8_set((uint8_t)constant));
+    for (int j = 1; j <= s->fraction_bits; j++) {
+        line = u8_add_saturate(line, line);
+        constant -= step;
+        result = u8_min(result, u8_add_saturate(line, u8_set((uint8_t)constant)));
+    }
+    return result;
+}
+
+struct bytes {
+    vec high, low; /* of the target's top 16 bits, in byte lanes */
+};
+
+/* Byte lanes shifted left by 0 to 15 into 16 bits. */
+LANES struct bytes shift_into_16(vec value, int shift)
+{
+    if (shift >= 8) {
+        const vec mask = u8_set((uint8_t)(0xff << (shift - 8)));
+        return (struct bytes){vec_and(u16_shift_left(value, shift - 8), mask), u8_set(0)};
+    }
+    const vec high_mask = u8_set((uint8_t)(0xff >> (8 - shift)));
+    const vec low_mask = u8_set((uint8_t)(0xff << shift));
+    return (struct bytes){vec_and(u16_shift_right(value, 8 - shift), high_mask),
+                          vec_and(u16_shift_left(value, shift), low_mask)};
+}
+
+/* Normalised codes as the target's top 16 bits; zero where the magnitude is. */
+LANES struct bytes place_in_top16(vec normalised, vec magnitude, fpconv_format src,
+                                  fpconv_format dst)
+{
+    const struct top16 top = top16_of(dst);
+    const int offset = (top.bias - normalised_origin(src)) << top.fraction_bits >> 8;
+    const vec nonzero = u8_clear_where_zero(normalised, magnitude);
+    const vec base = u8_clear_where_zero(u8_set((uint8_t)offset), magnitude);
+    struct bytes value = shift_into_16(nonzero, top.fraction_bits - fp_formats[src].fraction_bits);
+    value.high = u8_add(value.high, base);
+    return value;
+}
+
+/* Inf and NaN where the magnitude says so; `fill` is all ones where HDF5's NaN,
+ * with every fraction bit set, also fills the bits below the top 16. */
+LANES struct bytes place_specials(struct bytes finite, vec magnitude, fpconv_format src,
+                                  fpconv_format dst, fpconv_policy policy, vec *fill)
+{
+    const struct fp_format *s = &fp_formats[src];
+    const struct top16 top = top16_of(dst);
+    const unsigned inf = 0x7fffu & ~((1u << top.fraction_bits) - 1);
+    const uint8_t all_ones = (uint8_t)((1 << (s->exponent_bits + s->fraction_bits)) - 1);
+    const uint8_t reserved = (uint8_t)(all_ones - ((1 << s->fraction_bits) - 1));
+    const bool has_inf = fp_exponent_is_reserved(s, policy);
+
+    const mask8 is_nan = s8_greater(magnitude, u8_set(has_inf ? reserved : all_ones - 1));
+    struct bytes nan = {u8_set(0x7f), u8_set(0xff)};
+    if (policy == FPCONV_HDF5) {
+        *fill = u8_select(is_nan, u8_set(0xff), u8_set(0));
+    } else { /* the payload is left-aligned; its first bit is the quiet bit */
+        const unsigned quiet = inf | 1u << (top.fraction_bits - 1);
+        const vec fraction = vec_and(magnitude, u8_set((uint8_t)((1 << s->fraction_bits) - 1)));
+        const struct bytes payload = shift_into_16(fraction, top.fraction_bits - s->fraction_bits);
+        nan.high = vec_or(u8_set((uint8_t)(quiet >> 8)), payload.high);
+        nan.low = vec_or(u8_set((uint8_t)quiet), payload.low);
+    }
+    if (has_inf) {
+        const mask8 is_inf = u8_equal(magnitude, u8_set(reserved));
+        const bool saturates = policy == FPCONV_OCP_SAT && !fp_format_is_wide(dst);
+        const unsigned placed = saturates ? inf - 1 : inf;
+        finite.high = u8_select(is_inf, u8_set((uint8_t)(placed >> 8)), finite.high);
+        finite.low = u8_select(is_inf, u8_set((uint8_t)placed), finite.low);
+    }
+    return (struct bytes){u8_select(is_nan, nan.high, finite.high),
+                          u8_select(is_nan, nan.low, finite.low)};
+}
+
+/* Which codes, if any, are not finite: the first of them, without sign. */
+LANES int first_special(fpconv_format src, fpconv_policy policy)
+{
+    const struct fp_format *s = &fp_formats[src];
+    return (int)fp_max_finite(s, policy) + 1;
+}
+
+LANES bool has_specials(fpconv_format src, fpconv_policy policy)
+{
+    const struct fp_format *s = &fp_formats[src];
+    return first_special(src, policy) >> (s->exponent_bits + s->fraction_bits) == 0;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Spreading 16 bits over wider lanes                                         */
+/* -------------------------------------------------------------------------- */
+
+/* Elements of twice the size, with the bits of `high` above those of `low`. */
+LANES void interleave_u16(vec low, vec high, vec out[2])
+{
+    vec_unpack_u16(vec_spread(low), vec_spread(high), out);
+}
+
+LANES void interleave_u32(vec low, vec high, vec out[2])
+{
+    vec_unpack_u32(vec_spread(low), vec_spread(high), out);
+}
+
+/* 16-bit lanes into the top of each element of dst; the bits below are those of
+ * `fill`, all or nothing, for each lane. */
+LANES void store_top16(char *dst, fpconv_format dst_format, vec top, vec fill, bool filled)
+{
+    const vec zero = u16_set(0);
+    vec wide[2];
+    if (dst_format == FPCONV_F16 || dst_format == FPCONV_BF16) {
+        vec_store(dst, top);
+        return;
+    }
+    interleave_u16(filled ? fill : zero, top, wide);
+    if (dst_format == FPCONV_F32) {
+        vec_store(dst, wide[0]);
+        vec_store(dst + VEC_BYTES, wide[1]);
+        return;
+    }
+    vec fills[2] = {zero, zero};
+    if (filled)
+        interleave_u16(fill, fill, fills);
+    for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES) {
+        vec doubles[2];
+        interleave_u32(fills[i], wide[i], doubles);
+        vec_store(dst, doubles[0]);
+        vec_store(dst + VEC_BYTES, doubles[1]);
+    }
+}
+
+enum { WIDEN_BYTE_BLOCK = VEC_BYTES };
+
+LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                            const char *src, fpconv_policy policy)
+{
+    const struct fp_format *s = &fp_formats[src_format];
+    const int sign_bit = s->exponent_bits + s->fraction_bits;
+    const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
+    const vec magnitude = vec_and(code, u8_set((uint8_t)((1 << sign_bit) - 1)));
+    const vec sign = vec_and(u16_shift_left(code, 7 - sign_bit), u8_set(0x80));
+    struct bytes value;
+    vec fill = u8_set(0);
+    bool filled = false;
+
+    if (src_format == FPCONV_E5M2 && dst_format == FPCONV_F16) {
+        value = (struct bytes){magnitude, u8_set(0)}; /* its leading byte */
+    } else {
+        value = place_in_top16(normalise(magnitude, src_format), magnitude, src_format, dst_format);
+    }
+    if (has_specials(src_format, policy)) {
+        const mask8 special =
+            s8_greater(magnitude, u8_set((uint8_t)(first_special(src_format, policy) - 1)));
+        if (mask_any(special)) { /* rare: a few operations more for this block */
+            value = place_specials(value, magnitude, src_format, dst_format, policy, &fill);
+            filled = policy == FPCONV_HDF5;
+        }
+    }
+    value.high = vec_or(value.high, sign);
+    vec top[2], fills[2];
+    vec_unpack_u8(value.low, value.high, top);
+    vec_unpack_u8(fill, fill, fills);
+    const size_t half = LANES_16 * fp_formats[dst_format].size;
+    store_top16(dst, dst_format, top[0], fills[0], filled);
+    store_top16(dst + half, dst_format, top[1], fills[1], filled);
+}
+
+/* -------------------------------------------------------------------------- */
+/* f16 and bf16 to f32 and f64                                                */
+/* -------------------------------------------------------------------------- */
+
+enum { WIDEN_HALF_BLOCK = LANES_16 };
+
+/* f32 to f64, in double precision: exact, and without any exception, for
+ * operands that are neither subnormal nor signalling NaNs.  `filled` NaNs have
+ * every fraction bit set. */
+LANES void store_f64_from_f32(char *dst, const vec f32[2], bool filled)
+{
+    for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES) {
+        vec doubles[2];
+        vec_f32_to_f64(f32[i], doubles);
+        for (int j = 0; j < 2; j++) {
+            const vec value = filled ? f64_fill_nan(doubles[j]) : doubles[j];
+            vec_store(dst + j * VEC_BYTES, value);
+        }
+    }
+}
+
+/* bf16 NaNs made quiet (OCP), or with all fraction bits set (HDF5) */
+LANES vec bf16_settle_nan(vec value, mask16 is_nan, fpconv_policy policy)
+{
+    const vec bits = u16_set(policy == FPCONV_HDF5 ? 0x7fff : 0x0040);
+    return vec_or(value, u16_select(is_nan, bits, u16_set(0)));
+}
+
+LANES mask16 half_is_nan(vec value, fpconv_format format)
+{
+    const vec magnitude = vec_clear(value, u16_set(0x8000));
+    return s16_greater(magnitude, u16_set(format == FPCONV_F16 ? 0x7c00 : 0x7f80));
+}
+
+/* Subnormal bf16, that would be subnormal f32: zero does not count. */
+LANES bool bf16_has_subnormal(vec value)
+{
+    const vec magnitude = vec_clear(value, u16_set(0x8000));
+    const vec wrapped = u16_add(magnitude, u16_set(0x7fff)); /* zero becomes the largest */
+    return mask_any(s16_greater(u16_set((uint16_t)(0x7fff + 0x0080)), wrapped));
+}
+
+LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
+{
+    const mask16 is_nan = half_is_nan(value, FPCONV_BF16);
+    const bool filled = policy == FPCONV_HDF5;
+    const vec fill = filled ? u16_select(is_nan, u16_set(0xffff), u16_set(0)) : u16_set(0);
+    vec wide[2];
+    interleave_u16(fill, bf16_settle_nan(value, is_nan, policy), wide);
+    if (dst_format == FPCONV_F64) {
+        store_f64_from_f32(dst, wide, filled);
+        return;
+    }
+    vec_store(dst, wide[0]);
+    vec_store(dst + VEC_BYTES, wide[1]);
+}
+
+LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
+{
+    const mask16 is_nan = half_is_nan(value, FPCONV_F16);
+    const bool filled = policy == FPCONV_HDF5;
+    const vec quiet = vec_or(value, u16_select(is_nan, u16_set(0x0200), u16_set(0)));
+    vec wide[2];
+    vec_f16_to_f32(quiet, wide);
+    if (dst_format == FPCONV_F64) {
+        store_f64_from_f32(dst, wide, filled);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        vec_store(dst + i * VEC_BYTES, filled ? f32_fill_nan(wide[i]) : wide[i]);
+}
+
+/* -------------------------------------------------------------------------- */
+/* f32 and f64                                                                */
+/* -------------------------------------------------------------------------- */
+
+LANES bool f32_has_subnormal(vec value)
+{
+    const vec magnitude = vec_clear(value, u32_set(0x80000000));
+    const vec wrapped = u32_add(magnitude, u32_set(INT32_MAX)); /* zero becomes the largest */
+    return mask_any(s32_greater(u32_set(0x00800000 + (uint32_t)INT32_MAX), wrapped));
+}
+
+LANES void widen_f32_block(char *dst, vec value, fpconv_policy policy)
+{
+    const bool filled = policy == FPCONV_HDF5;
+    const vec magnitude = vec_clear(value, u32_set(0x80000000));
+    const mask32 is_nan = s32_greater(magnitude, u32_set(0x7f800000));
+    const vec quiet = vec_or(value, u32_select(is_nan, u32_set(0x00400000), u32_set(0)));
+    vec doubles[2];
+    vec_f32_to_f64(quiet, doubles);
+    for (int i = 0; i < 2; i++)
+        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(doubles[i]) : doubles[i]);
+}
+
+#ifdef VEC_HAS_F64_TO_F32
+/* For magnitudes of at least 2^-126, and zero. */
+LANES void narrow_f64_block(char *dst, const char *src, fpconv_policy policy)
+{
+    const vec f32 = vec_f64_to_f32(vec_load(src), vec_load(src + VEC_BYTES));
+    vec_store(dst, policy == FPCONV_HDF5 ? f32_fill_nan(f32) : f32);
+}
+#endif

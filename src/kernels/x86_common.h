@@ -1,0 +1,75 @@
+/*
+ * x86_common.h - vector operations that SSE2 and AVX2 spell alike
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Included by sse2.c and avx2.c, which define MM(name) as the intrinsic with its
+ * prefix.
+ */
+
+typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
+
+#define u8_add_saturate MM(adds_epu8)
+#define u8_min MM(min_epu8)
+#define u8_equal MM(cmpeq_epi8)
+#define s8_greater MM(cmpgt_epi8)
+#define mask_any(mask) (MM(movemask_epi8)(mask) != 0)
+#define u16_sub_saturate MM(subs_epu16)
+#define u16_multiply_high MM(mulhi_epu16)
+#define s16_greater MM(cmpgt_epi16)
+#define s32_greater MM(cmpgt_epi32)
+#define u8_select vec_merge
+#define u16_select vec_merge
+#define u32_select vec_merge
+#define u16_increment u16_sub /* a mask is -1 */
+
+LANES vec u8_clear_where_zero(vec a, vec b)
+{
+    return vec_clear(a, u8_equal(b, u8_set(0)));
+}
+
+LANES mask16 u16_greater(vec a, vec b)
+{
+    const vec flip = u16_set(0x8000);
+    return s16_greater((vec)((vec_u16)a ^ (vec_u16)flip), (vec)((vec_u16)b ^ (vec_u16)flip));
+}
+
+LANES vec u32_nonzero_bit(vec a)
+{
+    return u32_add(MM(cmpeq_epi32)(a, u32_set(0)), u32_set(1));
+}
+
+LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
+{
+    return vec_or_and(a, where, u16_set(ones));
+}
+
+LANES void vec_unpack_u8(vec low, vec high, vec out[2])
+{
+    out[0] = MM(unpacklo_epi8)(low, high);
+    out[1] = MM(unpackhi_epi8)(low, high);
+}
+
+LANES void vec_unpack_u16(vec low, vec high, vec out[2])
+{
+    out[0] = MM(unpacklo_epi16)(low, high);
+    out[1] = MM(unpackhi_epi16)(low, high);
+}
+
+LANES void vec_unpack_u32(vec low, vec high, vec out[2])
+{
+    out[0] = MM(unpacklo_epi32)(low, high);
+    out[1] = MM(unpackhi_epi32)(low, high);
+}
+
+/*
+ * Before AVX-512 the conversions between floating-point formats have no form
+ * without exceptions.  Kernels that use an inexact one run with MXCSR at its
+ * default, all exceptions masked, and put the caller's value back, flags
+ * included: about 10 ns a call.
+ */
+#define LEVEL_GUARDS_MXCSR
+
+enum { MXCSR_DEFAULT = 0x1f80 };
+
+#define VEC_HAS_F64_TO_F32
