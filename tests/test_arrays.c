@@ -1,0 +1,367 @@
+/*
+ * test_arrays.c - arrays of every pair of formats, at every length and place
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Source and destination lie in one buffer that is otherwise filled with a
+ * pattern.  After each call the whole buffer is what it has to be: what is
+ * between, before and behind the elements, and the source, is as it was.
+ */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "oracle.h"
+#include "stream.h"
+#include "support.h"
+
+enum { LENGTHS = 201, ALIGNMENTS = 64, MARGIN = 64, BUFFER_BYTES = 1 << 18, CANARY = 0xa5 };
+
+static struct stream stream;
+static _Alignas(64) uint8_t buffer[BUFFER_BYTES];
+static uint8_t image[BUFFER_BYTES];
+
+/* Where one side's elements are: element i at buffer[at + i * stride]. */
+struct place {
+    ptrdiff_t at, stride;
+};
+
+static void fail_at(struct place dst, struct place src, size_t n, size_t byte)
+{
+    fail_msg("%s to %s, %s, n = %zu: dst at %td stride %td, src at %td stride %td: "
+             "byte %zu is 0x%02x, not 0x%02x",
+             fpconv_format_name(stream.src), fpconv_format_name(stream.dst),
+             fpconv_policy_name(stream.policy), n, dst.at, dst.stride, src.at, src.stride, byte,
+             buffer[byte], image[byte]);
+}
+
+/* n elements, given by code and as they lie in memory, to their places. */
+static void put_elements(uint8_t *base, struct place place, size_t size, const uint64_t *codes,
+                         const uint8_t *bytes, size_t n)
+{
+    if (place.stride == (ptrdiff_t)size)
+        memcpy(base + place.at, bytes, n * size);
+    else
+        for (size_t i = 0; i < n; i++)
+            store_code(base + place.at + (ptrdiff_t)i * place.stride, size, codes[i]);
+}
+
+/* Elements first, first + 1, ... of the stream, n of them, from src to dst;
+ * nothing lies at or behind `bytes`. */
+static void check_places(struct place dst, struct place src, size_t first, size_t n, size_t bytes)
+{
+    const size_t dst_size = stream.dst_size, src_size = stream.src_size;
+    assert_in_range(first + n, 0, STREAM_COUNT);
+    assert_in_range(bytes, 0, BUFFER_BYTES);
+    memset(buffer, CANARY, bytes);
+    put_elements(buffer, src, src_size, stream.codes + first, stream.code_bytes + first * src_size,
+                 n);
+    memcpy(image, buffer, bytes);
+    put_elements(image, dst, dst_size, stream.wants + first, stream.want_bytes + first * dst_size,
+                 n);
+
+    const bool contiguous = dst.stride == (ptrdiff_t)dst_size && src.stride == (ptrdiff_t)src_size;
+    const fpconv_status status =
+        contiguous ? fpconv_convert(stream.dst, buffer + dst.at, stream.src, buffer + src.at, n,
+                                    stream.policy)
+                   : fpconv_convert_strided(stream.dst, buffer + dst.at, dst.stride, stream.src,
+                                            buffer + src.at, src.stride, n, stream.policy);
+    assert_int_equal(status, FPCONV_OK);
+    if (memcmp(buffer, image, bytes) != 0)
+        for (size_t i = 0; i < bytes; i++)
+            if (buffer[i] != image[i])
+                fail_at(dst, src, n, i);
+}
+
+/* Spread over the stream, so that each element is tried at many places. */
+static size_t first_element(size_t n, size_t alignment)
+{
+    return (n * 67 + alignment * 129) % (STREAM_COUNT - LENGTHS);
+}
+
+typedef void pair_test(void);
+
+static void for_each_pair_and_policy(pair_test *test)
+{
+    FOR_EACH_FORMAT(dst)
+    FOR_EACH_FORMAT(src)
+    FOR_EACH_POLICY(policy)
+    {
+        fill_stream(&stream, dst, src, policy);
+        test();
+    }
+}
+
+/* Is this one of the cases to try?  Under FPCONV_TEST_SCALE only some are. */
+static bool is_tried(void)
+{
+    static unsigned turn;
+    return turn++ % test_scale() == 0;
+}
+
+/* For each n, each of the 64 alignments of src comes with another one of dst. */
+static void check_lengths_and_alignments(void)
+{
+    for (size_t n = 0; n < LENGTHS; n++)
+        for (size_t a = 0; a < ALIGNMENTS; a++) {
+            if (!is_tried())
+                continue;
+            const size_t src_at = MARGIN + a;
+            const size_t behind = (src_at + n * stream.src_size + MARGIN + 63) / 64 * 64;
+            const size_t dst_at = behind + (a * 11 + n * 5) % ALIGNMENTS;
+            check_places((struct place){(ptrdiff_t)dst_at, (ptrdiff_t)stream.dst_size},
+                         (struct place){(ptrdiff_t)src_at, (ptrdiff_t)stream.src_size},
+                         first_element(n, a), n, dst_at + n * stream.dst_size + MARGIN);
+        }
+}
+
+static void every_length_at_every_alignment(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_lengths_and_alignments);
+}
+
+static size_t wider_size(void)
+{
+    return stream.dst_size > stream.src_size ? stream.dst_size : stream.src_size;
+}
+
+static void check_in_place(void)
+{
+    for (size_t n = 0; n < LENGTHS; n++)
+        for (size_t a = 0; a < ALIGNMENTS; a++)
+            if (is_tried())
+                check_places((struct place){(ptrdiff_t)(MARGIN + a), (ptrdiff_t)stream.dst_size},
+                             (struct place){(ptrdiff_t)(MARGIN + a), (ptrdiff_t)stream.src_size},
+                             first_element(n, a), n, MARGIN + a + n * wider_size() + MARGIN);
+}
+
+static void every_length_at_every_alignment_in_place(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_in_place);
+}
+
+/* The bytes that n elements take. */
+static size_t extent(ptrdiff_t stride, size_t size, size_t n)
+{
+    return n == 0 ? 0 : (n - 1) * (size_t)(stride < 0 ? -stride : stride) + size;
+}
+
+/* Where the first of n elements is if the lowest byte of all is at `lowest`. */
+static ptrdiff_t first_at(size_t lowest, ptrdiff_t stride, size_t n)
+{
+    return (ptrdiff_t)lowest + (stride < 0 && n > 0 ? -stride * (ptrdiff_t)(n - 1) : 0);
+}
+
+static void check_apart(ptrdiff_t dst_stride, ptrdiff_t src_stride, size_t n, size_t alignment)
+{
+    const size_t src_lowest = MARGIN + alignment;
+    const size_t src_end = src_lowest + extent(src_stride, stream.src_size, n);
+    const size_t dst_lowest = (src_end + MARGIN + 63) / 64 * 64 + (alignment * 11) % ALIGNMENTS;
+    const size_t bytes = dst_lowest + extent(dst_stride, stream.dst_size, n) + MARGIN;
+    check_places((struct place){first_at(dst_lowest, dst_stride, n), dst_stride},
+                 (struct place){first_at(src_lowest, src_stride, n), src_stride},
+                 first_element(n, alignment) % (STREAM_COUNT - n), n, bytes);
+}
+
+/* Strides of a packed array, of odd records, of compounds of 12 and 16 bytes,
+ * all forward and backward. */
+static void check_strides(size_t n, size_t alignment)
+{
+    const ptrdiff_t d = (ptrdiff_t)stream.dst_size, s = (ptrdiff_t)stream.src_size;
+    const ptrdiff_t strides[][2] = {
+        {d, s + 1}, {d + 1, s}, {d + 3, s + 5},  {2 * d, s},       {d, 2 * s},  {12, 12},
+        {16, 16},   {d, -s},    {-d, s},         {-d, -s},         {-d - 1, s}, {d, -s - 3},
+        {-16, 12},  {12, -16},  {-2 * d, 3 * s}, {-d - 7, -s - 9},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(strides); i++)
+        if (is_tried())
+            check_apart(strides[i][0], strides[i][1], n, alignment);
+}
+
+static void check_all_strides(void)
+{
+    for (size_t n = 0; n < LENGTHS; n++)
+        check_strides(n, n * 29 % ALIGNMENTS);
+    for (size_t alignment = 0; alignment < ALIGNMENTS; alignment++)
+        check_strides(alignment * 43 % LENGTHS, alignment);
+}
+
+static void strides_forward_and_backward(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_all_strides);
+}
+
+/* A source stride below the element's size: 0 repeats one element, others read
+ * elements that overlap each other. */
+static void check_overlapping_sources(void)
+{
+    for (ptrdiff_t stride = 1 - (ptrdiff_t)stream.src_size; stride < (ptrdiff_t)stream.src_size;
+         stride++)
+        for (size_t n = 0; n < LENGTHS; n += 1 + n / 8) {
+            if (!is_tried())
+                continue;
+            uint8_t out[LENGTHS * 8];
+            const size_t first = first_element(n, 0);
+            const uint8_t *src =
+                stream.code_bytes + (ptrdiff_t)((first + LENGTHS) % (STREAM_COUNT / 2) + LENGTHS) *
+                                        (ptrdiff_t)stream.src_size;
+            assert_int_equal(fpconv_convert_strided(stream.dst, out, (ptrdiff_t)stream.dst_size,
+                                                    stream.src, src, stride, n, stream.policy),
+                             FPCONV_OK);
+            for (size_t i = 0; i < n; i++) {
+                const uint64_t code = load_code(src + (ptrdiff_t)i * stride, stream.src_size);
+                check_code(stream.dst, stream.src, code, stream.policy,
+                           load_code(out + i * stream.dst_size, stream.dst_size),
+                           oracle_convert(stream.dst, stream.src, code, stream.policy));
+            }
+        }
+}
+
+static void source_strides_below_the_element_size(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_overlapping_sources);
+}
+
+static void check_strided_in_place(void)
+{
+    const ptrdiff_t d = (ptrdiff_t)stream.dst_size, s = (ptrdiff_t)stream.src_size;
+    const ptrdiff_t strides[][2] = {
+        {d + 1, s}, {d, s + 1}, {d + 3, s + 3}, {8, 8}, {12, 16}, {16, 12}, {3 * d, s}, {d, 3 * s},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(strides); i++)
+        for (int sign = 1; sign >= -1; sign -= 2)
+            for (size_t n = 0; n < LENGTHS; n++) {
+                if (!is_tried())
+                    continue;
+                const ptrdiff_t ds = sign * strides[i][0], ss = sign * strides[i][1];
+                const ptrdiff_t larger =
+                    strides[i][0] > strides[i][1] ? strides[i][0] : strides[i][1];
+                const size_t lowest = MARGIN + n % ALIGNMENTS;
+                const ptrdiff_t at = first_at(lowest, sign * larger, n);
+                check_places((struct place){at, ds}, (struct place){at, ss}, first_element(n, i), n,
+                             lowest + n * (size_t)larger + wider_size() + MARGIN);
+            }
+}
+
+static void in_place_with_strides_that_differ(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_strided_in_place);
+}
+
+/* Source and destination as two fields of one record, either first. */
+static void check_fields(void)
+{
+    const size_t d = stream.dst_size, s = stream.src_size;
+    const struct {
+        size_t record, dst, src;
+    } layouts[] = {
+        {d + s, 0, d}, {d + s, s, 0}, {24, 1, 9}, {24, 11, 2}, {16, 0, 8}, {17, 9, 1},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(layouts); i++)
+        for (int sign = 1; sign >= -1; sign -= 2)
+            for (size_t n = 0; n < LENGTHS; n++) {
+                if (!is_tried())
+                    continue;
+                const ptrdiff_t stride = sign * (ptrdiff_t)layouts[i].record;
+                const ptrdiff_t record = first_at(MARGIN + n % ALIGNMENTS, stride, n);
+                check_places((struct place){record + (ptrdiff_t)layouts[i].dst, stride},
+                             (struct place){record + (ptrdiff_t)layouts[i].src, stride},
+                             first_element(n, i), n,
+                             MARGIN + ALIGNMENTS + (n + 1) * layouts[i].record + MARGIN);
+            }
+}
+
+static void fields_of_the_same_records(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_fields);
+}
+
+/* Lengths about which a library that works in blocks may stumble. */
+static void check_long_arrays(void)
+{
+    static const size_t lengths[] = {255, 256, 257, 511, 513, 1023, 1024, 1025, 2047, 2049, 3333};
+    const ptrdiff_t d = (ptrdiff_t)stream.dst_size, s = (ptrdiff_t)stream.src_size;
+    for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+        const size_t n = lengths[i];
+        const size_t in_place_bytes = 2 * MARGIN + (n + 2) * 16;
+        if (!is_tried())
+            continue;
+        check_apart(d, s, n, i);
+        check_apart(d + 2, s, n, 0);
+        check_apart(d, s + 1, n, 63);
+        check_apart(-16, 12, n, 5);
+        check_places((struct place){MARGIN, d}, (struct place){MARGIN, s}, 0, n, in_place_bytes);
+        check_places((struct place){MARGIN + 1, 12}, (struct place){MARGIN + 1, 16}, 0, n,
+                     in_place_bytes);
+        check_places((struct place){MARGIN + 1, 16}, (struct place){MARGIN + 1, 12}, 0, n,
+                     in_place_bytes);
+    }
+}
+
+static void arrays_longer_than_a_block(void **state)
+{
+    (void)state;
+    for_each_pair_and_policy(check_long_arrays);
+}
+
+/* Memory that ends at, and begins behind, a page that cannot be touched. */
+struct fenced {
+    uint8_t *begin, *end;
+};
+
+static struct fenced fence(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *all = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    assert_int_equal(mprotect(all + page, page, PROT_READ | PROT_WRITE), 0);
+    return (struct fenced){all + page, all + 2 * page};
+}
+
+static struct fenced fenced_src, fenced_dst;
+
+static void check_fenced(void)
+{
+    for (size_t n = 0; n < LENGTHS; n++)
+        for (int at_end = 0; at_end < 2; at_end++) {
+            const size_t src_bytes = n * stream.src_size, dst_bytes = n * stream.dst_size;
+            uint8_t *src = at_end ? fenced_src.end - src_bytes : fenced_src.begin;
+            uint8_t *dst = at_end ? fenced_dst.end - dst_bytes : fenced_dst.begin;
+            const size_t first = first_element(n, 0);
+            memcpy(src, stream.code_bytes + first * stream.src_size, src_bytes);
+            assert_int_equal(fpconv_convert(stream.dst, dst, stream.src, src, n, stream.policy),
+                             FPCONV_OK);
+            assert_memory_equal(dst, stream.want_bytes + first * stream.dst_size, dst_bytes);
+        }
+}
+
+static void nothing_outside_is_read_or_written(void **state)
+{
+    (void)state;
+    fenced_src = fence();
+    fenced_dst = fence();
+    for_each_pair_and_policy(check_fenced);
+}
+
+int main(void)
+{
+    if (!announce_run())
+        return EXIT_SKIPPED;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_length_at_every_alignment),
+        cmocka_unit_test(every_length_at_every_alignment_in_place),
+        cmocka_unit_test(strides_forward_and_backward),
+        cmocka_unit_test(source_strides_below_the_element_size),
+        cmocka_unit_test(in_place_with_strides_that_differ),
+        cmocka_unit_test(fields_of_the_same_records),
+        cmocka_unit_test(arrays_longer_than_a_block),
+        cmocka_unit_test(nothing_outside_is_read_or_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
