@@ -254,6 +254,13 @@ herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t 
     return convert(pair, &e, src_type, dst_type, transfer_list);
 }
 
+herr_t fp_h5_convert_buffer(const struct h5_pair *pair, void *buf, size_t n, hid_t src_type,
+                            hid_t dst_type, hid_t transfer_list)
+{
+    const struct elements e = elements_of(pair, buf, n, 0);
+    return convert(pair, &e, src_type, dst_type, transfer_list);
+}
+
 void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule)
 {
     pair->rule = rule;

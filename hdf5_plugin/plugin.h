@@ -5,7 +5,8 @@
  *
  * types.c: formats as HDF5 datatypes; rule.c: the library's behaviour, value by
  * value; probe.c: which of it the linked library shows; register.c: which pairs
- * are taken over, and how; convert.c: the conversion.
+ * are taken over, and how; convert.c: the conversion; io.c: reading and writing
+ * with the conversion outside of the library.
  *
  * All state is guarded by HDF5's own global lock: register.c works inside a
  * callback of the library, and the library calls the converter.  So no lock of
@@ -74,6 +75,9 @@ bool fp_h5_is_swapped(const struct h5_side *side);
 
 /* register.c */
 struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst);
+/* A copy of the pair as it is registered; if it is not, as FPCONV_H5_REPAIRED has
+ * it.  False if that leaves it to the library. */
+bool fp_h5_current_pair(const struct h5_side *src, const struct h5_side *dst, struct h5_pair *pair);
 /* Runs a function as one step for all threads; its result. */
 bool fp_h5_run_locked(bool (*body)(void *), void *argument);
 /* Pushes a message that names the pair (unless NULL) onto the error stack. */
@@ -110,6 +114,9 @@ void fp_h5_probe(struct h5_pair *pair, struct probes *room);
 herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t n,
                      size_t buf_stride, size_t bkg_stride, void *buf, void *bkg,
                      hid_t transfer_list);
+/* n packed elements in place, by a pair that need not be registered. */
+herr_t fp_h5_convert_buffer(const struct h5_pair *pair, void *buf, size_t n, hid_t src_type,
+                            hid_t dst_type, hid_t transfer_list);
 void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule);
 
 #endif /* FPCONV_HDF5_PLUGIN_PLUGIN_H */

@@ -275,6 +275,35 @@ static bool register_all(void *argument)
     return true;
 }
 
+struct pair_request {
+    const struct h5_side *src, *dst;
+    struct h5_pair pair;
+};
+
+static bool current_pair(void *argument)
+{
+    struct pair_request *request = argument;
+    if (!begin_session())
+        return false;
+    struct h5_pair *pair = fp_h5_find_pair(request->src, request->dst);
+    if (!pair || (!is_ours(pair) && !probe_all()))
+        return false;
+    request->pair = *pair;
+    if (is_ours(pair))
+        return true;
+    const struct decision decision = decide(pair, FPCONV_H5_REPAIRED);
+    fp_h5_set_rule(&request->pair, decision.rule);
+    return decision.take;
+}
+
+bool fp_h5_current_pair(const struct h5_side *src, const struct h5_side *dst, struct h5_pair *pair)
+{
+    struct pair_request request = {.src = src, .dst = dst};
+    const bool found = fp_h5_run_locked(current_pair, &request);
+    *pair = request.pair;
+    return found;
+}
+
 /* -------------------------------------------------------------------------- */
 /* Exported                                                                   */
 /* -------------------------------------------------------------------------- */

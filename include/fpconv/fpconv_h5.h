@@ -151,6 +151,53 @@ FPCONV_API herr_t fpconv_h5_unregister(void);
  */
 FPCONV_API hid_t fpconv_h5_type(fpconv_format format);
 
+/* ========================================================================== */
+/*                            Reading and writing                             */
+/* ========================================================================== */
+
+/**
+ * H5Dwrite with the conversion outside of HDF5.
+ *
+ * Writes the selected elements of `buf`, which are in `mem_format` and in the
+ * machine's byte order, to a dataset of any type that they can be converted to.
+ * The elements are converted piece by piece into a buffer of bounded size, which
+ * is handed to HDF5 in the dataset's own type.  So a collective transfer of
+ * parallel HDF5 stays collective, where H5Dwrite, having to convert, makes it
+ * independent without a word.
+ *
+ * `mem_space`, `file_space` (H5S_ALL; or any selection: all, none, hyperslabs,
+ * points) and `transfer_list` (or H5P_DEFAULT) are those of H5Dwrite.
+ * The values stored are those of H5Dwrite after fpconv_h5_register_profile();
+ * where nothing is registered, those of FPCONV_H5_REPAIRED.  (The sticky
+ * carry, which FPCONV_H5_IDENTICAL keeps for the length of a conversion call,
+ * begins anew with each piece.)  A type that is none of fpconv's is converted
+ * by HDF5, a piece at a time.
+ *
+ * A piece is 1 MiB, or what H5Pset_buffer() asks for in the transfer list if
+ * that is more.  When a whole chunked dataset is moved, pieces end between rows
+ * of chunks, and may grow to 64 MiB to hold one row: else a filtered chunk that
+ * lies in two pieces is filtered twice.
+ *
+ * In a collective transfer all processes of the file's communicator call this
+ * together, like H5Dwrite, whatever the sizes of their selections, even none.
+ * They make the same number of collective calls: as many as the one with the
+ * most pieces.  If one process cannot begin, none does, and all return an error.
+ *
+ * Returns a negative value, with a message on HDF5's error stack, if an argument
+ * is not usable, there is no such conversion, a data transform is set (that
+ * needs HDF5's own conversion), memory runs out or HDF5 fails; then a part of
+ * the elements may have been written.
+ */
+FPCONV_API herr_t fpconv_h5_write(hid_t dataset, fpconv_format mem_format, hid_t mem_space,
+                                  hid_t file_space, hid_t transfer_list, const void *buf);
+
+/**
+ * H5Dread with the conversion outside of HDF5: everything as for
+ * fpconv_h5_write, in the other direction.
+ */
+FPCONV_API herr_t fpconv_h5_read(hid_t dataset, fpconv_format mem_format, hid_t mem_space,
+                                 hid_t file_space, hid_t transfer_list, void *buf);
+
 #ifdef __cplusplus
 }
 #endif
