@@ -61,12 +61,14 @@ struct h5_pair {
     const struct h5_side *src, *dst;
     struct h5_findings findings;
     struct h5_rule rule;
-    bool registered; /* in this session of the library */
-    bool is_plain;   /* the core's strided conversion does it all */
+    unsigned registered_in; /* a session of the library; 0: none */
+    bool is_plain;          /* the core's strided conversion does it all */
 };
 
 /* types.c */
-bool fp_h5_types_begin(bool *is_new); /* is_new: first use, or first since H5close */
+/* The session of the library: 1, and one more after each H5close() that was
+ * noticed.  Makes the datatypes of a new one.  0 if that fails. */
+unsigned fp_h5_session(void);
 hid_t fp_h5_side_type(const struct h5_side *side);
 /* As above, but unlike any registered type: converts by the library's loop. */
 hid_t fp_h5_unregistered_type(const struct h5_side *side);

@@ -347,12 +347,14 @@ void fp_h5_probe(struct h5_pair *pair, struct probes *p)
     const hid_t src = fp_h5_side_type(pair->src), dst = fp_h5_side_type(pair->dst);
     H5T_cdata_t *cdata;
     H5T_conv_t function = NULL;
+    f->is_probed = true;
+    if (pair->src->order == H5T_ORDER_NONE || pair->dst->order == H5T_ORDER_NONE)
+        return; /* HDF5 does not convert opaque types; if there is something, it is not HDF5's */
     H5E_BEGIN_TRY
     {
         function = H5Tfind(src, dst, &cdata);
     }
     H5E_END_TRY
-    f->is_probed = true;
     f->has_conversion = function != NULL;
     if (!f->has_conversion)
         return;

@@ -95,9 +95,16 @@ static void make_pairs(void)
  * have registered after us.) */
 static bool is_ours(const struct h5_pair *pair)
 {
+    if (pair->registered_in != fp_h5_session())
+        return false;
     H5T_cdata_t *cdata;
-    return pair->registered &&
-           H5Tfind(fp_h5_side_type(pair->src), fp_h5_side_type(pair->dst), &cdata) == fp_h5_convert;
+    H5T_conv_t function = NULL;
+    H5E_BEGIN_TRY
+    {
+        function = H5Tfind(fp_h5_side_type(pair->src), fp_h5_side_type(pair->dst), &cdata);
+    }
+    H5E_END_TRY
+    return function == fp_h5_convert;
 }
 
 /*
@@ -113,9 +120,10 @@ static bool take(struct h5_pair *pair)
              order_name(pair->src->order), fpconv_format_name(pair->dst->format),
              order_name(pair->dst->order));
     const hid_t src = fp_h5_side_type(pair->src), dst = fp_h5_side_type(pair->dst);
-    pair->registered = H5Tregister(H5T_PERS_HARD, name, src, dst, fp_h5_convert) >= 0 &&
+    const bool taken = H5Tregister(H5T_PERS_HARD, name, src, dst, fp_h5_convert) >= 0 &&
                        H5Tregister(H5T_PERS_HARD, name, src, dst, fp_h5_convert) >= 0;
-    return pair->registered;
+    pair->registered_in = fp_h5_session();
+    return taken;
 }
 
 /* The library's own path is made at once, for the same reason. */
@@ -124,7 +132,7 @@ static bool give_back(struct h5_pair *pair)
     const hid_t src = fp_h5_side_type(pair->src), dst = fp_h5_side_type(pair->dst);
     if (H5Tunregister(H5T_PERS_HARD, NULL, src, dst, fp_h5_convert) < 0)
         return false;
-    pair->registered = false;
+    pair->registered_in = 0;
     H5T_cdata_t *cdata;
     return !pair->findings.has_conversion || H5Tfind(src, dst, &cdata) != NULL;
 }
@@ -216,17 +224,10 @@ struct request {
          pair++)                                                                             \
         if (pair->src)
 
-/* The datatypes of this session, and no memory of what was registered in another. */
 static bool begin_session(void)
 {
-    bool is_new;
     make_pairs();
-    if (!fp_h5_types_begin(&is_new))
-        return false;
-    if (is_new)
-        FOR_EACH_PAIR(pair)
-    pair->registered = false;
-    return true;
+    return fp_h5_session() != 0;
 }
 
 /* Once a process: the linked library does not change. */

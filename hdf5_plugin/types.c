@@ -16,6 +16,7 @@ const struct h5_side fp_h5_sides[SIDE_COUNT] = {
 
 /* The identifiers of this session of the library, that is until H5close(). */
 static struct {
+    unsigned number;
     hid_t marker;
     hid_t type[SIDE_COUNT];
     hid_t unregistered[SIDE_COUNT];
@@ -146,11 +147,10 @@ static bool session_is_alive(void)
     return has_tag(session.marker, tag);
 }
 
-bool fp_h5_types_begin(bool *is_new)
+unsigned fp_h5_session(void)
 {
-    *is_new = !session_is_alive();
-    if (!*is_new)
-        return true;
+    if (session_is_alive())
+        return session.number;
     bool made = true;
     for (unsigned i = 0; i < SIDE_COUNT; i++) {
         const struct h5_side *side = &fp_h5_sides[i];
@@ -164,7 +164,7 @@ bool fp_h5_types_begin(bool *is_new)
     session.marker = made ? make_opaque_type(tag) : H5I_INVALID_HID;
     if (session.marker >= 0)
         H5Tlock(session.marker);
-    return session.marker >= 0;
+    return session.marker >= 0 ? ++session.number : 0;
 }
 
 hid_t fp_h5_side_type(const struct h5_side *side)
@@ -274,8 +274,7 @@ struct type_request {
 static bool find_type(void *argument)
 {
     struct type_request *request = argument;
-    bool is_new;
-    if (!fp_h5_types_begin(&is_new))
+    if (fp_h5_session() == 0)
         return false;
     for (const struct h5_side *side = fp_h5_sides; side < fp_h5_sides + SIDE_COUNT; side++)
         if (side->format == request->format && !fp_h5_is_swapped(side) && request->type < 0)
