@@ -102,6 +102,10 @@ const char *fpconv_strerror(fpconv_status status)
         return "the number of bytes to convert does not fit in size_t";
     case FPCONV_ERROR_STRIDE:
         return "the destination stride is smaller than a destination element";
+    case FPCONV_ERROR_SCHEME:
+        return "the scaling scheme is unknown, or its scale rule, tensor scale or dot length is "
+               "not "
+               "valid";
     }
     return "unknown fpconv status";
 }

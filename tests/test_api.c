@@ -60,7 +60,7 @@ static void policies_have_names(void **state)
 static void every_status_has_a_text_of_its_own(void **state)
 {
     (void)state;
-    const int unknown = FPCONV_ERROR_STRIDE + 1;
+    const int unknown = FPCONV_ERROR_SCHEME + 1;
     for (int a = FPCONV_OK; a <= unknown; a++) {
         const char *text = fpconv_strerror((fpconv_status)a);
         assert_non_null(text);

@@ -118,7 +118,8 @@ typedef enum fpconv_status {
     FPCONV_ERROR_NULL,        /**< a buffer is NULL although n > 0 */
     FPCONV_ERROR_OVERLAP,     /**< the buffers overlap and are not the same */
     FPCONV_ERROR_SIZE,        /**< the byte count does not fit in size_t */
-    FPCONV_ERROR_STRIDE       /**< elements of the destination overlap each other */
+    FPCONV_ERROR_STRIDE,      /**< elements of the destination overlap each other */
+    FPCONV_ERROR_SCHEME       /**< a scaling scheme or its scale rule is not valid */
 } fpconv_status;
 
 /** A sentence for a status, in English, static; never NULL. */

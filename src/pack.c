@@ -1,0 +1,165 @@
+/*
+ * pack.c - packed storage, and conversion into and out of it
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A conversion goes tile by tile through one byte a code: the tile stays in the
+ * L1 cache, so that memory sees one pass.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "fpconv/pack.h"
+
+#include "formats.h"
+#include "kernels/packing.h"
+#include "overlap.h"
+
+/* A multiple of 4, so that every tile begins at a byte of the packed side. */
+enum { TILE = 1024 };
+
+static bool is_whole_bytes(fpconv_format format)
+{
+    return fpconv_format_bits(format) % 8 == 0;
+}
+
+size_t fpconv_packed_size(fpconv_format format, size_t n)
+{
+    if (!fp_format_is_known(format))
+        return 0;
+    const size_t bits = fpconv_format_bits(format);
+    size_t bytes;
+    if (is_whole_bytes(format))
+        return __builtin_mul_overflow(n, bits / 8, &bytes) ? SIZE_MAX : bytes;
+    /* fewer than n bytes: eight elements occupy as many bytes as one has bits */
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
+
+static fpconv_status check_buffers(const void *dst, size_t dst_bytes, const void *src,
+                                   size_t src_bytes)
+{
+    if (dst_bytes == SIZE_MAX || src_bytes == SIZE_MAX)
+        return FPCONV_ERROR_SIZE;
+    if (!dst || !src)
+        return FPCONV_ERROR_NULL;
+    if (dst != src && fp_ranges_overlap(dst, dst_bytes, src, src_bytes))
+        return FPCONV_ERROR_OVERLAP;
+    return FPCONV_OK;
+}
+
+/* Every tile of codes is complete before its packed bytes are written: in
+ * place, those lie before the next tile's source. */
+static void pack_tiles(fpconv_format format, char *dst, fpconv_format src_format, const char *src,
+                       size_t n, fpconv_policy policy)
+{
+    const size_t src_size = fp_formats[src_format].size;
+    for (size_t done = 0; done < n; done += TILE) {
+        const size_t count = n - done < TILE ? n - done : TILE;
+        uint8_t codes[TILE];
+        (void)fpconv_convert(format, codes, src_format, src + done * src_size, count, policy);
+        fp_pack_codes(format, dst + fpconv_packed_size(format, done), codes, count);
+    }
+}
+
+/* From the last tile on: in place, a tile's elements lie after the packed bytes
+ * of those before it. */
+static void unpack_tiles(fpconv_format dst_format, char *dst, fpconv_format format, const char *src,
+                         size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size;
+    for (size_t left = n; left > 0;) {
+        const size_t count = left % TILE ? left % TILE : TILE;
+        uint8_t codes[TILE];
+        left -= count;
+        fp_unpack_codes(format, codes, src + fpconv_packed_size(format, left), count);
+        (void)fpconv_convert(dst_format, dst + left * dst_size, format, codes, count, policy);
+    }
+}
+
+/* -------------------------------------------------------------------------- */
+/* Exported functions                                                         */
+/* -------------------------------------------------------------------------- */
+
+fpconv_status fpconv_pack(fpconv_format format, void *dst, const void *src, size_t n)
+{
+    if (!fp_format_is_known(format))
+        return FPCONV_ERROR_FORMAT;
+    if (n == 0)
+        return FPCONV_OK;
+    const size_t packed = fpconv_packed_size(format, n);
+    const size_t unpacked = is_whole_bytes(format) ? packed : n;
+    const fpconv_status status = check_buffers(dst, packed, src, unpacked);
+    if (status != FPCONV_OK)
+        return status;
+    if (is_whole_bytes(format))
+        memmove(dst, src, packed);
+    else if (dst == src)
+        pack_tiles(format, dst, format, src, n, FPCONV_OCP);
+    else
+        fp_pack_codes(format, dst, src, n);
+    return FPCONV_OK;
+}
+
+fpconv_status fpconv_unpack(fpconv_format format, void *dst, const void *src, size_t n)
+{
+    if (!fp_format_is_known(format))
+        return FPCONV_ERROR_FORMAT;
+    if (n == 0)
+        return FPCONV_OK;
+    const size_t packed = fpconv_packed_size(format, n);
+    const size_t unpacked = is_whole_bytes(format) ? packed : n;
+    const fpconv_status status = check_buffers(dst, unpacked, src, packed);
+    if (status != FPCONV_OK)
+        return status;
+    if (is_whole_bytes(format))
+        memmove(dst, src, packed);
+    else if (dst == src)
+        unpack_tiles(format, dst, format, src, n, FPCONV_OCP);
+    else
+        fp_unpack_codes(format, dst, src, n);
+    return FPCONV_OK;
+}
+
+fpconv_status fpconv_convert_to_packed(fpconv_format dst_format, void *dst,
+                                       fpconv_format src_format, const void *src, size_t n,
+                                       fpconv_policy policy)
+{
+    if (!fp_format_is_known(dst_format) || !fp_format_is_known(src_format))
+        return FPCONV_ERROR_FORMAT;
+    if (is_whole_bytes(dst_format))
+        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
+    if (!fp_policy_is_known(policy))
+        return FPCONV_ERROR_POLICY;
+    if (n == 0)
+        return FPCONV_OK;
+    size_t src_bytes;
+    if (__builtin_mul_overflow(n, fp_formats[src_format].size, &src_bytes))
+        return FPCONV_ERROR_SIZE;
+    const fpconv_status status =
+        check_buffers(dst, fpconv_packed_size(dst_format, n), src, src_bytes);
+    if (status == FPCONV_OK)
+        pack_tiles(dst_format, dst, src_format, src, n, policy);
+    return status;
+}
+
+fpconv_status fpconv_convert_from_packed(fpconv_format dst_format, void *dst,
+                                         fpconv_format src_format, const void *src, size_t n,
+                                         fpconv_policy policy)
+{
+    if (!fp_format_is_known(dst_format) || !fp_format_is_known(src_format))
+        return FPCONV_ERROR_FORMAT;
+    if (is_whole_bytes(src_format))
+        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
+    if (!fp_policy_is_known(policy))
+        return FPCONV_ERROR_POLICY;
+    if (n == 0)
+        return FPCONV_OK;
+    size_t dst_bytes;
+    if (__builtin_mul_overflow(n, fp_formats[dst_format].size, &dst_bytes))
+        return FPCONV_ERROR_SIZE;
+    const fpconv_status status =
+        check_buffers(dst, dst_bytes, src, fpconv_packed_size(src_format, n));
+    if (status == FPCONV_OK)
+        unpack_tiles(dst_format, dst, src_format, src, n, policy);
+    return status;
+}
