@@ -194,8 +194,10 @@ LANES vec vec_f64_to_f32(vec a, vec b)
 
 LANES void store_f16(void *dst, vec f32)
 {
-    const __m256i f16 = _mm512_cvt_roundps_ph(_mm512_castsi512_ps(f32),
-                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    /* Not the intrinsic: the code that gcc 12 makes of it lacks {sae}, and raises
+     * the inexact and underflow flags. */
+    __m256i f16;
+    __asm__("vcvtps2ph $0, %{sae%}, %1, %0" : "=v"(f16) : "v"(f32));
     memcpy(dst, &f16, sizeof(f16));
 }
 
