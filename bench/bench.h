@@ -11,22 +11,25 @@
 #include <stddef.h>
 
 #include "fpconv/fpconv.h"
+#include "fpconv/fpconv_h5.h"
 
 /* -------------------------------------------------------------------------- */
 /* The request                                                                */
 /* -------------------------------------------------------------------------- */
 
 struct request {
-    unsigned sections; /**< a bit per section, in the order of bench_sections */
+    unsigned sections; /**< a bit per section, in the order of bench_sections; 0: none named */
+    bool peers;        /**< add that section */
     unsigned formats;  /**< a bit per format that may take part; see bench_wants_pair */
     unsigned policies; /**< a bit per policy */
-    size_t n;          /**< the only array length to run; 0: each section's own */
-    size_t elements;   /**< of the dataset of h5dwrite and h5dread */
-    bool peers;
-    const char *input;   /**< the file of the main job, or NULL */
-    const char *output;  /**< where the main job leaves its file; NULL: a temporary one */
-    const char *json;    /**< where the results go as JSON, or NULL */
-    const char *numkong; /**< the shared library of that peer, or NULL to look for it */
+    fpconv_h5_profile profile; /**< of the sections that use HDF5 */
+    size_t n;                  /**< the only array length to run; 0: each section's own */
+    size_t elements;           /**< of the dataset of h5dwrite and h5dread */
+    const char *input;         /**< the file of the main job, or NULL */
+    const char *output;        /**< where the main job leaves its file; NULL: a temporary one */
+    const char *json;          /**< where the results go as JSON, or NULL */
+    const char *python;        /**< the interpreter of the peers in Python */
+    const char *numkong;       /**< the shared library of that peer */
 };
 
 struct section {
@@ -72,6 +75,9 @@ void report_close_json(void);
 /** Prints "fpconv-bench: ..." to standard error and ends the program with status 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void report_fail(const char *format, ...);
 
+/** A file of which nothing is to be left if the program fails; `path` is kept. */
+void report_remove_on_failure(const char *path);
+
 /**
  * How a measured ratio stands to a limit that must be kept and one that is
  * aimed at: "aim", "must" or "OVER" ("ok" where both are the same); counted for
@@ -88,6 +94,10 @@ void report_verdicts(const char *section);
 
 /** Memory aligned to a page and touched, so that no first use is timed; or fails. */
 void *bench_allocate(size_t bytes);
+
+/** Element i of an array of codes of 1, 2, 4 or 8 bytes. */
+uint64_t bench_load_code(const void *codes, size_t i, size_t size);
+void bench_store_code(void *codes, size_t i, size_t size, uint64_t code);
 
 /** A generator of numbers that are the same in every run (splitmix64). */
 uint64_t bench_random(uint64_t *state);
@@ -111,5 +121,13 @@ void bench_inplace(const struct request *request);
 void bench_strided(const struct request *request);
 void bench_small(const struct request *request);
 void bench_subnormals(const struct request *request);
+void bench_peers(const struct request *request);
+void bench_h5tconvert(const struct request *request);
+void bench_h5dwrite(const struct request *request);
+void bench_h5dread(const struct request *request);
+
+/** Opens the input of bench_input and finds its datasets, or fails. */
+void bench_open_input(const struct request *request);
+void bench_input(const struct request *request);
 
 #endif /* FPCONV_BENCH_BENCH_H */

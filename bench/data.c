@@ -25,6 +25,38 @@ void *bench_allocate(size_t bytes)
     return memory;
 }
 
+uint64_t bench_load_code(const void *codes, size_t i, size_t size)
+{
+    switch (size) {
+    case 8:
+        return ((const uint64_t *)codes)[i];
+    case 4:
+        return ((const uint32_t *)codes)[i];
+    case 2:
+        return ((const uint16_t *)codes)[i];
+    default:
+        return ((const uint8_t *)codes)[i];
+    }
+}
+
+void bench_store_code(void *codes, size_t i, size_t size, uint64_t code)
+{
+    switch (size) {
+    case 8:
+        ((uint64_t *)codes)[i] = code;
+        break;
+    case 4:
+        ((uint32_t *)codes)[i] = (uint32_t)code;
+        break;
+    case 2:
+        ((uint16_t *)codes)[i] = (uint16_t)code;
+        break;
+    default:
+        ((uint8_t *)codes)[i] = (uint8_t)code;
+        break;
+    }
+}
+
 uint64_t bench_random(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);

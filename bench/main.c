@@ -8,16 +8,23 @@
 #include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench.h"
 
 const struct section bench_sections[] = {
+    {"input", bench_input, true, "the float datasets of the --input file through HDF5 and back"},
+    {"h5tconvert", bench_h5tconvert, true, "H5Tconvert against HDF5's general loop"},
+    {"h5dwrite", bench_h5dwrite, true, "H5Dwrite of a large dataset against its floor"},
+    {"h5dread", bench_h5dread, true, "H5Dread of a large dataset against its floor"},
     {"array", bench_array, true, "contiguous arrays against memcpy"},
     {"narrow", bench_narrow, true, "f16 and bf16 to and from 8, 6 and 4 bits"},
     {"inplace", bench_inplace, true, "dst == src"},
     {"strided", bench_strided, true, "members of compounds of 12 and 16 bytes"},
     {"small", bench_small, true, "calls with n = 1 and n = 16"},
     {"subnormals", bench_subnormals, true, "data with many subnormal values"},
+    {"peers", bench_peers, false, "other libraries' conversions, as far as installed (--peers)"},
+    {"peers", bench_peers, false, "other libraries' conversions, as far as installed (--peers)"},
 };
 const size_t bench_section_count = sizeof(bench_sections) / sizeof(bench_sections[0]);
 
@@ -38,6 +45,11 @@ static const char *format_name(unsigned i)
 static const char *policy_name(unsigned i)
 {
     return fpconv_policy_name((fpconv_policy)i);
+}
+
+static const char *profile_name(unsigned i)
+{
+    return fpconv_h5_profile_name((fpconv_h5_profile)i);
 }
 
 /* The bits of the names in a list separated by commas; names(i) ends with NULL. */
@@ -64,6 +76,17 @@ static unsigned parse_names(struct argp_state *state, const char *what, const ch
     return bits;
 }
 
+static fpconv_h5_profile parse_profile(struct argp_state *state, const char *name)
+{
+    const unsigned bit = parse_names(state, "profile", name, profile_name);
+    unsigned profile = 0;
+    while (!(bit >> profile & 1))
+        profile++;
+    if (bit >> profile != 1)
+        argp_failure(state, EXIT_FAILURE, 0, "--profile takes one name, not '%s'", name);
+    return (fpconv_h5_profile)profile;
+}
+
 static size_t parse_count(struct argp_state *state, const char *option, const char *text)
 {
     char *end;
@@ -82,14 +105,34 @@ static size_t parse_count(struct argp_state *state, const char *option, const ch
 
 const char *argp_program_version = "fpconv-bench (fpconv) " FPCONV_BENCH_VERSION;
 
-enum { OPTION_JSON = 256, OPTION_N };
+enum {
+    OPTION_JSON = 256,
+    OPTION_N,
+    OPTION_ELEMENTS,
+    OPTION_PROFILE,
+    OPTION_PEERS,
+    OPTION_PYTHON,
+    OPTION_NUMKONG
+};
 
 static const struct argp_option options[] = {
     {"section", 's', "NAMES", 0, "Only these sections, separated by commas", 0},
     {"format", 'f', "NAMES", 0,
      "Only pairs of these formats; wide (f32, f64) and narrow ones are chosen separately", 0},
     {"policy", 'p', "NAMES", 0, "Only these policies: hdf5, ocp, ocp_sat", 0},
-    {"n", OPTION_N, "COUNT", 0, "Only arrays of this length", 0},
+    {"input", 'i', "FILE.h5", 0,
+     "Convert every float dataset of this file, before the other sections; it is only read", 0},
+    {"output", 'o', "FILE.h5", 0,
+     "Keep what --input was converted to in this new file (else: a temporary one, in $TMPDIR)", 0},
+    {"profile", OPTION_PROFILE, "NAME", 0,
+     "Of the converters in HDF5: repaired (as without this option), identical, ocp or ocp_sat", 0},
+    {"elements", OPTION_ELEMENTS, "COUNT", 0,
+     "Of the dataset that h5dwrite and h5dread use; 50 million without this option", 0},
+    {"n", OPTION_N, "COUNT", 0, "Only arrays of this length, in the other sections", 0},
+    {"peers", OPTION_PEERS, NULL, 0, "Add the section of that name to those that run", 0},
+    {"python", OPTION_PYTHON, "PATH", 0,
+     "The Python of peers numpy, ml_dtypes and PyTorch; /usr/bin/python3 without this option", 0},
+    {"numkong", OPTION_NUMKONG, "PATH", 0, "The shared library of peer NumKong", 0},
     {"json", OPTION_JSON, "FILE", 0, "Write the results as JSON, too", 0},
     {0},
 };
@@ -110,8 +153,33 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case OPTION_N:
         request->n = parse_count(state, "--n", argument);
         return 0;
+    case 'i':
+        request->input = argument;
+        return 0;
+    case 'o':
+        request->output = argument;
+        return 0;
+    case OPTION_PROFILE:
+        request->profile = parse_profile(state, argument);
+        return 0;
+    case OPTION_ELEMENTS:
+        request->elements = parse_count(state, "--elements", argument);
+        return 0;
+    case OPTION_PEERS:
+        request->peers = true;
+        return 0;
+    case OPTION_PYTHON:
+        request->python = argument;
+        return 0;
+    case OPTION_NUMKONG:
+        request->numkong = argument;
+        return 0;
     case OPTION_JSON:
         request->json = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (request->output && !request->input)
+            argp_failure(state, EXIT_FAILURE, 0, "--output goes with --input");
         return 0;
     case ARGP_KEY_ARG:
         argp_failure(state, EXIT_FAILURE, 0, "unexpected argument '%s'", argument);
@@ -141,7 +209,7 @@ static char *help_filter(int key, const char *text, void *input)
 static const struct argp argp = {
     .options = options,
     .parser = parse_option,
-    .doc = "Measures fpconv against memcpy.\vSections",
+    .doc = "Measures fpconv against memcpy and against HDF5's own conversion.\vSections",
     .help_filter = help_filter,
 };
 
@@ -164,6 +232,13 @@ bool bench_wants_pair(const struct request *request, fpconv_format a, fpconv_for
     return wants_format(request, a) && wants_format(request, b);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat status_a, status_b;
+    return stat(a, &status_a) == 0 && stat(b, &status_b) == 0 &&
+           status_a.st_dev == status_b.st_dev && status_a.st_ino == status_b.st_ino;
+}
+
 /* The processor's name as Linux tells it. */
 static void print_processor(void)
 {
@@ -178,28 +253,39 @@ static void print_processor(void)
                  FPCONV_BENCH_VERSION, fpconv_cpu_name(), name, gnu_get_libc_version());
 }
 
-static unsigned default_sections(void)
+/* Which sections run: those named, or those of every run; plus what goes with
+ * an option. */
+static bool wants_section(const struct request *request, size_t i)
 {
-    unsigned bits = 0;
-    for (size_t i = 0; i < bench_section_count; i++)
-        bits |= (unsigned)bench_sections[i].by_default << i;
-    return bits;
+    const struct section *section = &bench_sections[i];
+    if (section->run == bench_input && !request->input)
+        return false;
+    if (section->run == bench_peers && request->peers)
+        return true;
+    return request->sections ? request->sections >> i & 1 : section->by_default;
 }
 
 int main(int argc, char **argv)
 {
     struct request request = {
-        .sections = default_sections(),
         .policies = (1u << FPCONV_POLICY_COUNT) - 1,
+        .elements = 50000000,
+        .python = "/usr/bin/python3",
+        .numkong = FPCONV_BENCH_NUMKONG,
     };
     argp_err_exit_status = EXIT_FAILURE;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
 
-    if (request.json)
+    if (request.json) {
+        if (request.input && is_same_file(request.input, request.json))
+            report_fail("%s: is the input, and would be overwritten", request.json);
         report_open_json(request.json);
+    }
+    if (request.input)
+        bench_open_input(&request);
     print_processor();
     for (size_t i = 0; i < bench_section_count; i++)
-        if (request.sections >> i & 1)
+        if (wants_section(&request, i))
             bench_sections[i].run(&request);
     report_close_json();
     return EXIT_SUCCESS;

@@ -16,6 +16,7 @@ static bool progress_is_shown;
 static json_t *records;
 static FILE *json_file;
 static const char *json_path;
+static const char *unfinished_path;
 
 static struct {
     unsigned lines, over, aim;
@@ -62,6 +63,8 @@ void report_fail(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+    if (unfinished_path)
+        unlink(unfinished_path);
     /* not exit(): HDF5 would try once more to write what could not be written,
      * and say so at length */
     _exit(EXIT_FAILURE);
@@ -95,6 +98,11 @@ void report_close_json(void)
     json_decref(all);
     json_file = NULL;
     records = NULL;
+}
+
+void report_remove_on_failure(const char *path)
+{
+    unfinished_path = path;
 }
 
 const char *report_judge(double ratio, double must, double aim)
