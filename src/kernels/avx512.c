@@ -45,7 +45,8 @@ LANES vec vec_or_and(vec a, vec b, vec mask)
 #define u16_min _mm512_min_epu16
 #define u16_max _mm512_max_epu16
 #define u16_sub_saturate _mm512_subs_epu16
-#define u16_multiply_high _mm512_mulhi_epu16
+#define u16_multiply_low _mm512_mullo_epi16
+#define u16_equal _mm512_cmpeq_epi16_mask
 #define s16_multiply_high_round _mm512_mulhrs_epi16
 #define u16_greater _mm512_cmpgt_epu16_mask
 #define s16_greater _mm512_cmpgt_epi16_mask
@@ -64,6 +65,11 @@ LANES vec u8_clear_where_zero(vec a, vec b)
 LANES vec u16_increment(vec a, mask16 where)
 {
     return _mm512_mask_add_epi16(a, where, a, u16_set(1));
+}
+
+LANES vec u16_decrement(vec a, mask16 where)
+{
+    return _mm512_mask_sub_epi16(a, where, a, u16_set(1));
 }
 
 LANES vec u32_nonzero_bit(vec a)

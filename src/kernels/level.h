@@ -42,7 +42,9 @@ LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     if (dst_size == 1 || src_size == 1)
         return VEC_BYTES;
-    return dst_size == 2 || src_size == 2 ? LANES_16 : LANES_32;
+    if (dst_size == 2)
+        return NARROW_HALF_BLOCK;
+    return src_size == 2 ? LANES_16 : LANES_32;
 }
 
 static const fp_kernel_table table;
@@ -60,6 +62,8 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
     bool leave_to_codec = false;
     if (src_format == FPCONV_F64) {
         const bool tiny_matters = dst_format == FPCONV_F32 || dst_format == FPCONV_BF16;
+        if (!f64_block_is_suspect(src, n, tiny_matters))
+            return false;
         const enum f64_kind kind = f64_block_kind(src, n, tiny_matters);
         leave_to_codec = kind == F64_TINY;
         if (kind == F64_LARGE && dst_format != FPCONV_F32) {
@@ -78,35 +82,30 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
     return leave_to_codec;
 }
 
-/*
- * Whole blocks from the array; the rest from a buffer that it is copied to, by
- * the same code, so that results cannot depend on the position.
- */
-LANES void convert_array(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                         const char *src, size_t n, fpconv_policy policy)
+/* Whole blocks from the array; returns how many elements are left. */
+LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                            const char *src, size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    const size_t block = block_elements(dst_format, src_format);
+    for (; n >= block; n -= block, src += block * src_size, dst += block * dst_size)
+        if (!convert_unusual_block(dst_format, dst, src_format, src, policy))
+            convert_block(dst_format, dst, src_format, src, policy);
+    return n;
+}
+
+/* The rest of an array, less than a block, by the same code on a block that it is
+ * copied to: results cannot depend on the position. */
+LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
+                        fpconv_format src_format, const char *src, size_t n)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
-    while (n > 0) {
-        const bool whole = n >= block;
-        const size_t count = whole ? block : n;
-        const char *from = src;
-        char *to = dst;
-        if (!whole) {
-            memset(in, 0, block * src_size);
-            memcpy(in, src, count * src_size);
-            from = in;
-            to = out;
-        }
-        if (!convert_unusual_block(dst_format, to, src_format, from, policy))
-            convert_block(dst_format, to, src_format, from, policy);
-        if (!whole)
-            memcpy(dst, out, count * dst_size);
-        src += count * src_size;
-        dst += count * dst_size;
-        n -= count;
-    }
+    memset(in, 0, block * src_size);
+    memcpy(in, src, n * src_size);
+    blocks(out, in, block);
+    memcpy(dst, out, n * dst_size);
 }
 
 /* Does the pair's block use an inexact conversion instruction? */
@@ -120,30 +119,35 @@ LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
 }
 
 /* The loop is a function of its own, lest the compiler move conversions out of
- * the guard. */
+ * the guard; it calls itself once for the rest. */
 #ifdef LEVEL_GUARDS_MXCSR
-#define KERNEL_BODY static __attribute__((noinline))
-#define CALL_BODY(DST, SRC, body)                                 \
+#define CALL_GUARDED(DST, SRC, call)                              \
     const bool guarded = needs_guard(FPCONV_##DST, FPCONV_##SRC); \
     const unsigned mxcsr = guarded ? _mm_getcsr() : 0;            \
     if (guarded)                                                  \
         _mm_setcsr(MXCSR_DEFAULT);                                \
-    body;                                                         \
+    call;                                                         \
     if (guarded)                                                  \
         _mm_setcsr(mxcsr);
 #else
-#define KERNEL_BODY static inline
-#define CALL_BODY(DST, SRC, body) body;
+#define CALL_GUARDED(DST, SRC, call) call;
 #endif
 
-#define DEFINE_KERNEL(DST, SRC, POLICY)                                                     \
-    KERNEL_BODY void SRC##_to_##DST##_##POLICY##_body(void *dst, const void *src, size_t n) \
-    {                                                                                       \
-        convert_array(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);            \
-    }                                                                                       \
-    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)             \
-    {                                                                                       \
-        CALL_BODY(DST, SRC, SRC##_to_##DST##_##POLICY##_body(dst, src, n))                  \
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                                    \
+    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_loop(                \
+        void *dst, const void *src, size_t n)                                              \
+    {                                                                                      \
+        const size_t rest =                                                                \
+            convert_blocks(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);      \
+        const size_t done = n - rest;                                                      \
+        if (rest > 0)                                                                      \
+            convert_rest(SRC##_to_##DST##_##POLICY##_loop, FPCONV_##DST,                   \
+                         (char *)dst + done * fp_formats[FPCONV_##DST].size, FPCONV_##SRC, \
+                         (const char *)src + done * fp_formats[FPCONV_##SRC].size, rest);  \
+    }                                                                                      \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)            \
+    {                                                                                      \
+        CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n))              \
     }
 #define DEFINE_POLICIES(DST, SRC) \
     DEFINE_KERNEL(DST, SRC, HDF5) \

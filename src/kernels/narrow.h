@@ -62,27 +62,40 @@ static __attribute__((noinline)) void f64_block_to_odd_f32(char *f32, const char
 
 enum f64_kind { F64_ORDINARY, F64_LARGE, F64_TINY };
 
-/* Is any of n f64 at least 2^128, Inf or NaN; or, if that matters, below 2^-126
- * and not zero?  Large ones count first. */
-LANES enum f64_kind f64_block_kind(const char *src, size_t n, bool tiny_matters)
+/* Of n f64: is any below 2^-126 and not zero, if that matters; or else any at
+ * least 2^128, Inf or NaN?  For blocks that f64_block_is_suspect picked out. */
+static __attribute__((noinline)) enum f64_kind f64_block_kind(const char *src, size_t n,
+                                                              bool tiny_matters)
 {
-    vec largest = u32_set(0);
-    vec smallest = u32_set(INT32_MAX); /* of magnitude - 1, as signed, so that 0 is large */
+    enum f64_kind kind = F64_ORDINARY;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t code;
+        memcpy(&code, src + i * sizeof(code), sizeof(code));
+        const uint64_t magnitude = code & INT64_MAX;
+        if (tiny_matters && magnitude != 0 && magnitude < (uint64_t)(1023 - 126) << 52)
+            return F64_TINY;
+        if (magnitude >= (uint64_t)(1023 + 128) << 52)
+            kind = F64_LARGE;
+    }
+    return kind;
+}
+
+/* May any of n f64 be of an unordinary kind?  Where tiny ones matter, zeros are
+ * suspect too: one comparison a vector less than knowing better. */
+LANES bool f64_block_is_suspect(const char *src, size_t n, bool tiny_matters)
+{
+    const uint32_t least = tiny_matters ? (uint32_t)(1023 - 126) << 20 : 0;
+    const uint32_t bound = (uint32_t)(1023 + 128) << 20;
+    /* magnitude - least as unsigned, by signed maxima: the sign bit is flipped */
+    const vec flip = u32_set(least + 0x80000000);
+    vec furthest = u32_set(0x80000000);
     for (size_t i = 0; i < n; i += LANES_32, src += 2 * VEC_BYTES) {
         vec high, low;
         vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
         const vec magnitude = vec_clear(high, u32_set(0x80000000));
-        largest = s32_max(largest, magnitude);
-        const vec nonzero = vec_or(magnitude, u32_nonzero_bit(low));
-        if (tiny_matters)
-            smallest = s32_min(smallest, u32_add(nonzero, u32_set(INT32_MAX)));
+        furthest = s32_max(furthest, u32_sub(magnitude, flip));
     }
-    const uint32_t tiny = (uint32_t)(1023 - 126) << 20;
-    if (tiny_matters && mask_any(s32_greater(u32_set(tiny + INT32_MAX), smallest)))
-        return F64_TINY;
-    if (mask_any(s32_greater(largest, u32_set(((1023 + 128) << 20) - 1))))
-        return F64_LARGE;
-    return F64_ORDINARY;
+    return mask_any(s32_greater(furthest, u32_set(bound - least - 1 + 0x80000000)));
 }
 
 /* LANES_32 elements as f32, good for one more rounding */
@@ -137,52 +150,58 @@ LANES vec clamp_magnitude(vec doubled, fpconv_format lane, fpconv_format dst, fp
 }
 
 /*
+ * a / 2^t rounded to nearest, where b = 2^(15 - t), or 0 if t > 15, and a is below
+ * 2^15: multiply-high-round-scale, (a * b + 2^14) / 2^15, rounds ties away.  Of
+ * the low half of the product, bit 15 is the quotient's last bit and bits 14..0
+ * are the rest: 0x4000 is a tie at an even quotient, which ties to even leaves.
+ */
+LANES vec multiply_round(vec a, vec b, bool ties_away)
+{
+    const vec rounded = s16_multiply_high_round(a, b);
+    if (ties_away)
+        return rounded;
+    const mask16 even_tie = u16_equal(u16_multiply_low(a, b), u16_set(0x4000));
+    return u16_decrement(rounded, even_tie);
+}
+
+/*
  * The significand shifted right so that it ends at dst's last place, rounded,
  * and added to the exponent field: the code without sign.
  *
  * With k the number of places below dst's smallest normal exponent (0 above),
  *
- *   code = round(max(magnitude - (e_min - 1), significand) / 2^(s + k)),
+ *   code = round(max(magnitude - (e_min - 1), significand) / 2^(shift + k)),
  *
  * where the maximum picks the magnitude, whose exponent field the significand's
  * leading one and a carry increment, for normal results, and the significand
- * alone for subnormal ones.  Dividing is multiplying by 2^(15 - s - k): the
- * instruction multiply-high-round-scale, (a * b + 2^14) / 2^15, rounds ties
- * away.  Ties to even is the same after half a unit of the last place has been
- * taken from those whose quotient is even: only a tie changes sides.
+ * alone for subnormal ones.
  */
 LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int shift = l->fraction_bits - d->fraction_bits;
-    const vec one = u16_set(1);
 
     if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
         const vec quotient = u16_shift_right(doubled, shift + 1);
-        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(one, quotient));
+        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
         return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
     }
     const int exponent_min = 1 - d->bias + l->bias;
     const int fraction_bits = l->fraction_bits + 1; /* doubled */
     const vec leading_one = u16_set((uint16_t)(1 << fraction_bits));
     const vec fraction_mask = u16_set((uint16_t)((1 << fraction_bits) - 1));
+    const uint16_t below_min = (uint16_t)((exponent_min - 1) << fraction_bits);
 
     const vec exponent = u16_shift_right(doubled, fraction_bits);
     const vec k = u16_sub_saturate(u16_set((uint16_t)exponent_min), exponent);
     const vec significand = vec_or_and(leading_one, doubled, fraction_mask);
-    const vec above_min =
-        u16_sub_saturate(doubled, u16_set((uint16_t)((exponent_min - 1) << fraction_bits)));
-    const vec dividend = u16_max(above_min, significand);
-    const vec multiplier = u16_power_of_2_right(14 - shift, k);
-    if (ties_away)
-        return s16_multiply_high_round(dividend, multiplier);
-    const vec quotient = u16_multiply_high(dividend, u16_add(multiplier, multiplier));
-    const vec nudged = u16_sub(dividend, vec_clear(one, quotient));
-    return s16_multiply_high_round(nudged, multiplier);
+    const vec dividend = u16_max(u16_sub_saturate(doubled, u16_set(below_min)), significand);
+    return multiply_round(dividend, u16_power_of_2_right(14 - shift, k), ties_away);
 }
 
 /* Codes of dst, in 16-bit lanes, from values with the lane format's fields. */
-LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
+LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpconv_policy policy,
+                         bool nan_possible)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int sign_bit = d->exponent_bits + d->fraction_bits;
@@ -195,7 +214,9 @@ LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpcon
     vec code = round_to_code(clamped, lane, dst, policy == FPCONV_HDF5);
     vec sign = u16_shift_right(value, 15 - sign_bit);
 
-    if (policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY) {
+    if (!nan_possible) {
+        /* nothing to do */
+    } else if (policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY) {
         code = u16_all_ones_where(is_nan, all_ones, code);
     } else if (d->specials == SPECIALS_IEEE) {
         const vec payload = u16_shift_right(value, l->fraction_bits - d->fraction_bits);
@@ -207,22 +228,6 @@ LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpcon
         sign = u16_select(is_nan, u16_set(0), sign);
     }
     return vec_or_and(code, sign, u16_set((uint16_t)(1 << sign_bit)));
-}
-
-enum { NARROW_BYTE_BLOCK = 2 * LANES_16 };
-
-LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                             const char *src, fpconv_policy policy)
-{
-    const bool wide = fp_format_is_wide(src_format);
-    const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
-    const size_t step = LANES_16 * fp_formats[src_format].size;
-    vec code[2];
-    for (int i = 0; i < 2; i++, src += step) {
-        const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
-        code[i] = narrow_to_byte(value, lane, dst_format, policy);
-    }
-    vec_store(dst, wide ? vec_pack_split(code[0], code[1]) : vec_pack(code[0], code[1]));
 }
 
 /* -------------------------------------------------------------------------- */
@@ -237,7 +242,7 @@ LANES mask16 halves_are_nan(struct halves x)
 }
 
 /* bf16 is the top half of f32, plus one where the lower half rounds up. */
-LANES vec halves_to_bf16(struct halves x, fpconv_policy policy)
+LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possible)
 {
     const vec sign_bit = u16_set(0x8000), largest = u16_set(0x7f7f);
     const mask16 is_nan = halves_are_nan(x);
@@ -246,7 +251,8 @@ LANES vec halves_to_bf16(struct halves x, fpconv_policy policy)
         const vec magnitude = vec_clear(x.high, sign_bit);
         const vec limit = u16_max(magnitude, largest);
         const vec rounded = u16_min(u16_add(magnitude, u16_shift_right(x.low, 15)), limit);
-        return vec_or_and(u16_all_ones_where(is_nan, 0x7fff, rounded), x.high, sign_bit);
+        const vec all = nan_possible ? u16_all_ones_where(is_nan, 0x7fff, rounded) : rounded;
+        return vec_or_and(all, x.high, sign_bit);
     }
     /* up if the lower half is more than 0x8000, or equal and the top odd */
     const vec odd = vec_and(x.high, u16_set(1));
@@ -256,7 +262,7 @@ LANES vec halves_to_bf16(struct halves x, fpconv_policy policy)
         const vec magnitude = u16_min(vec_clear(rounded, sign_bit), largest);
         rounded = vec_or_and(magnitude, x.high, sign_bit);
     }
-    return u16_select(is_nan, vec_or(x.high, u16_set(0x0040)), rounded);
+    return nan_possible ? u16_select(is_nan, vec_or(x.high, u16_set(0x0040)), rounded) : rounded;
 }
 
 /*
@@ -269,10 +275,9 @@ LANES vec halves_to_f16(struct halves x, fpconv_policy policy)
     const vec sign_bit = u16_set(0x8000);
     const mask16 is_nan = halves_are_nan(x);
     const vec magnitude = vec_clear(x.high, sign_bit);
-    const vec one = u16_set(1);
     enum { E_MIN = 127 - 14, E_INF = 127 + 16 };
 
-    const vec lost = u16_min(vec_and(x.low, u16_set(0x07ff)), one);
+    const vec lost = u16_min(vec_and(x.low, u16_set(0x07ff)), u16_set(1));
     const vec fraction = vec_or(vec_and(u16_shift_left(magnitude, 5), u16_set(0x0fe0)),
                                 vec_or(u16_shift_right(x.low, 11), lost));
     const vec significand = vec_or(fraction, u16_set(0x1000));
@@ -281,13 +286,7 @@ LANES vec halves_to_f16(struct halves x, fpconv_policy policy)
     const vec exponent = u16_min(u16_shift_right(magnitude, 7), u16_set(E_INF));
     const vec k = u16_sub_saturate(u16_set(E_MIN), exponent);
     const vec multiplier = u16_power_of_2_right(12, k);
-    vec rounded;
-    if (policy == FPCONV_HDF5) {
-        rounded = s16_multiply_high_round(doubled, multiplier);
-    } else {
-        const vec quotient = u16_multiply_high(doubled, u16_add(multiplier, multiplier));
-        rounded = s16_multiply_high_round(u16_sub(doubled, vec_clear(one, quotient)), multiplier);
-    }
+    const vec rounded = multiply_round(doubled, multiplier, policy == FPCONV_HDF5);
     const vec above_min = u16_sub_saturate(exponent, u16_set(E_MIN));
     vec code = u16_add(u16_shift_left(above_min, 10), rounded);
     code = u16_min(code, u16_set(policy == FPCONV_OCP ? 0x7c00 : 0x7bff));
@@ -309,7 +308,7 @@ LANES vec halves_to_f16(struct halves x, fpconv_policy policy)
  * given is adjusted.  Ties go away from zero when the last of the f32's fraction
  * bits is set first: every midpoint of f16 has it clear, so only ties change.
  */
-LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy)
+LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 {
     const vec sign_bit = u32_set(0x80000000);
     const vec magnitude = vec_clear(x, sign_bit);
@@ -319,33 +318,59 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy)
     const mask32 is_nan = s32_greater(magnitude, u32_set(0x7f800000));
     if (policy == FPCONV_OCP_SAT) {
         const vec clamped = vec_or_and(s32_min(magnitude, largest), x, sign_bit);
-        return u32_select(is_nan, x, clamped);
+        return nan_possible ? u32_select(is_nan, x, clamped) : clamped;
     }
     const mask32 is_inf = s32_greater(magnitude, u32_set(0x477fffff)); /* 2^16 and more */
     const vec nudged = s32_min(vec_or(magnitude, u32_set(1)), largest);
     const vec finite_or_inf = u32_select(is_inf, u32_set(0x7f800000), nudged);
-    const vec adjusted = u32_select(is_nan, u32_set(0x7fffffff), finite_or_inf);
+    const vec all_ones = u32_set(0x7fffffff);
+    const vec adjusted = nan_possible ? u32_select(is_nan, all_ones, finite_or_inf) : finite_or_inf;
     return vec_or_and(adjusted, x, sign_bit);
 }
 #endif
 
-enum { NARROW_HALF_BLOCK = LANES_16 };
+/* -------------------------------------------------------------------------- */
+/* Blocks                                                                     */
+/* -------------------------------------------------------------------------- */
+
+/* f64 come here without Inf, NaN and those beyond f32's range. */
+
+enum { NARROW_BYTE_BLOCK = 2 * LANES_16 };
+
+LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                             const char *src, fpconv_policy policy)
+{
+    const bool wide = fp_format_is_wide(src_format);
+    const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
+    const size_t step = LANES_16 * fp_formats[src_format].size;
+    vec code[2];
+    for (int i = 0; i < 2; i++, src += step) {
+        const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
+        code[i] = narrow_to_byte(value, lane, dst_format, policy, src_format != FPCONV_F64);
+    }
+    vec_store(dst, wide ? vec_pack_split(code[0], code[1]) : vec_pack(code[0], code[1]));
+}
+
+enum { NARROW_HALF_BLOCK = 2 * LANES_16 };
 
 LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy)
 {
+    const bool nan_possible = src_format != FPCONV_F64;
+    const size_t size = fp_formats[src_format].size;
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
-        for (int i = 0; i < 2; i++, dst += VEC_BYTES / 2) {
+        for (int i = 0; i < 4; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
             const vec x = load_as_f32(src, src_format);
-            src += LANES_32 * fp_formats[src_format].size;
-            store_f16(dst, f32_adjusted_for_f16(x, policy));
+            store_f16(dst, f32_adjusted_for_f16(x, policy, nan_possible));
         }
         return;
     }
 #endif
-    const struct halves x = load_halves(src, src_format);
-    const vec code =
-        dst_format == FPCONV_F16 ? halves_to_f16(x, policy) : halves_to_bf16(x, policy);
-    vec_store(dst, vec_unsplit(code));
+    for (int i = 0; i < 2; i++, dst += VEC_BYTES, src += LANES_16 * size) {
+        const struct halves x = load_halves(src, src_format);
+        const vec code = dst_format == FPCONV_F16 ? halves_to_f16(x, policy)
+                                                  : halves_to_bf16(x, policy, nan_possible);
+        vec_store(dst, vec_unsplit(code));
+    }
 }

@@ -15,13 +15,15 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 #define s8_greater MM(cmpgt_epi8)
 #define mask_any(mask) (MM(movemask_epi8)(mask) != 0)
 #define u16_sub_saturate MM(subs_epu16)
-#define u16_multiply_high MM(mulhi_epu16)
+#define u16_multiply_low MM(mullo_epi16)
+#define u16_equal MM(cmpeq_epi16)
 #define s16_greater MM(cmpgt_epi16)
 #define s32_greater MM(cmpgt_epi32)
 #define u8_select vec_merge
 #define u16_select vec_merge
 #define u32_select vec_merge
 #define u16_increment u16_sub /* a mask is -1 */
+#define u16_decrement u16_add
 
 LANES vec u8_clear_where_zero(vec a, vec b)
 {
