@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void copy_elements(char *dst, ptrdi
 static void copy_side(char *dst, ptrdiff_t dst_stride, const char *src, ptrdiff_t src_stride,
                       size_t n, const struct h5_side *side)
 {
-    switch (fpconv_format_size(side->format) * 2 + fp_h5_is_swapped(side)) {
+    switch (side->size * 2 + side->is_swapped) {
     case 2:
         copy_elements(dst, dst_stride, src, src_stride, n, 1, false);
         break;
@@ -80,8 +80,8 @@ struct elements {
 
 static struct elements elements_of(const struct h5_pair *pair, void *buf, size_t n, size_t stride)
 {
-    const size_t src_size = fpconv_format_size(pair->src->format);
-    const size_t dst_size = fpconv_format_size(pair->dst->format);
+    const size_t src_size = pair->src->size;
+    const size_t dst_size = pair->dst->size;
     return (struct elements){buf, n, (ptrdiff_t)(stride ? stride : src_size),
                              (ptrdiff_t)(stride ? stride : dst_size),
                              stride == 0 && dst_size > src_size};
@@ -113,8 +113,8 @@ static fpconv_status convert_tile(const struct h5_pair *pair, void *out, void *i
 static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elements *e)
 {
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
-    const ptrdiff_t src_size = (ptrdiff_t)fpconv_format_size(pair->src->format);
-    const ptrdiff_t dst_size = (ptrdiff_t)fpconv_format_size(pair->dst->format);
+    const ptrdiff_t src_size = pair->src->size;
+    const ptrdiff_t dst_size = pair->dst->size;
     bool denormal_seen = false;
     for (size_t done = 0; done < e->n;) {
         const size_t count = e->n - done < TILE ? e->n - done : TILE;
@@ -155,21 +155,21 @@ static bool find_handler(hid_t transfer_list, struct exceptions *x)
 static bool convert_one(const struct h5_pair *pair, char *dst, const char *src,
                         const struct exceptions *x, bool *denormal_seen)
 {
-    const size_t src_size = fpconv_format_size(pair->src->format);
-    const size_t dst_size = fpconv_format_size(pair->dst->format);
+    const size_t src_size = pair->src->size;
+    const size_t dst_size = pair->dst->size;
     char in[8], out[8], handled[8] = {0};
     memcpy(in, src, src_size);
     H5T_conv_except_t exception;
     H5T_conv_ret_t answer = H5T_CONV_UNHANDLED;
     uint64_t code = bits_load(in, src_size);
-    if (fp_h5_is_swapped(pair->src))
+    if (pair->src->is_swapped)
         code = swap_bytes(code, src_size);
     if (fp_h5_find_exception(pair, code, &exception))
         answer = x->handler(exception, x->src_type, x->dst_type, in, handled, x->data);
     if (answer == H5T_CONV_ABORT)
         return false;
     uint64_t result = fp_h5_convert_code(pair, &pair->rule, code, denormal_seen);
-    if (fp_h5_is_swapped(pair->dst))
+    if (pair->dst->is_swapped)
         result = swap_bytes(result, dst_size);
     bits_store(out, dst_size, result);
     memcpy(dst, answer == H5T_CONV_HANDLED ? handled : out, dst_size);
@@ -264,6 +264,6 @@ herr_t fp_h5_convert_buffer(const struct h5_pair *pair, void *buf, size_t n, hid
 void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule)
 {
     pair->rule = rule;
-    pair->is_plain = rule.carry == CARRY_KEPT && !rule.eager_overflow &&
-                     !fp_h5_is_swapped(pair->src) && !fp_h5_is_swapped(pair->dst);
+    pair->is_plain = rule.carry == CARRY_KEPT && !rule.eager_overflow && !pair->src->is_swapped &&
+                     !pair->dst->is_swapped;
 }

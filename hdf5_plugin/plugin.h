@@ -24,6 +24,8 @@
 struct h5_side {
     fpconv_format format;
     H5T_order_t order; /* H5T_ORDER_NONE: opaque */
+    uint8_t size;      /* bytes of an element */
+    bool is_swapped;   /* in memory in the other order than the machine's */
 };
 
 enum { SIDE_COUNT = 2 * (FPCONV_FORMAT_COUNT - 1) + 1 };
@@ -73,7 +75,6 @@ hid_t fp_h5_side_type(const struct h5_side *side);
 /* As above, but unlike any registered type: converts by the library's loop. */
 hid_t fp_h5_unregistered_type(const struct h5_side *side);
 const struct h5_side *fp_h5_find_side(hid_t type);
-bool fp_h5_is_swapped(const struct h5_side *side);
 
 /* register.c */
 struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst);

@@ -9,10 +9,13 @@
 #include "../src/formats.h"
 #include "plugin.h"
 
-#define BOTH_ORDERS(ENUM, ...) {FPCONV_##ENUM, H5T_ORDER_LE}, {FPCONV_##ENUM, H5T_ORDER_BE},
+#define IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define BOTH_ORDERS(ENUM, name, type, ...)                                       \
+    {FPCONV_##ENUM, H5T_ORDER_LE, sizeof(type), sizeof(type) > 1 && !IS_LITTLE}, \
+        {FPCONV_##ENUM, H5T_ORDER_BE, sizeof(type), sizeof(type) > 1 && IS_LITTLE},
 
 const struct h5_side fp_h5_sides[SIDE_COUNT] = {
-    FPCONV_FIELD_FORMATS(BOTH_ORDERS){FPCONV_HIF8, H5T_ORDER_NONE}};
+    FPCONV_FIELD_FORMATS(BOTH_ORDERS){FPCONV_HIF8, H5T_ORDER_NONE, 1, false}};
 
 /* The identifiers of this session of the library, that is until H5close(). */
 static struct {
@@ -252,16 +255,6 @@ const struct h5_side *fp_h5_find_side(hid_t type)
     return NULL;
 }
 
-/* Are the bytes of an element in memory in the other order than the machine's? */
-bool fp_h5_is_swapped(const struct h5_side *side)
-{
-    const uint16_t one = 1;
-    uint8_t first;
-    memcpy(&first, &one, 1);
-    const H5T_order_t native = first ? H5T_ORDER_LE : H5T_ORDER_BE;
-    return fp_formats[side->format].size > 1 && side->order != native;
-}
-
 /* -------------------------------------------------------------------------- */
 /* Exported                                                                   */
 /* -------------------------------------------------------------------------- */
@@ -277,7 +270,7 @@ static bool find_type(void *argument)
     if (fp_h5_session() == 0)
         return false;
     for (const struct h5_side *side = fp_h5_sides; side < fp_h5_sides + SIDE_COUNT; side++)
-        if (side->format == request->format && !fp_h5_is_swapped(side) && request->type < 0)
+        if (side->format == request->format && !side->is_swapped && request->type < 0)
             request->type = fp_h5_side_type(side);
     return true;
 }

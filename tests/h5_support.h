@@ -61,7 +61,7 @@ const char *side_name(struct side side, char name[16]);
 void check_element(struct side dst, struct side src, size_t i, uint64_t code, uint64_t got,
                    uint64_t want);
 
-/* As a test of the group: no datatype and no file of the test is left open. */
+/* As a test's teardown: no file and nothing in one is left open. */
 int check_nothing_open(void **state);
 
 #define FOR_EACH_SIDE(s) for (unsigned s = 0; s < SIDES; s++)
