@@ -51,8 +51,8 @@ static void put_elements(uint8_t *base, struct place place, size_t size, const u
 static void check_places(struct place dst, struct place src, size_t first, size_t n, size_t bytes)
 {
     const size_t dst_size = stream.dst_size, src_size = stream.src_size;
-    assert_in_range(first + n, 0, STREAM_COUNT);
-    assert_in_range(bytes, 0, BUFFER_BYTES);
+    assert_true(first + n <= STREAM_COUNT);
+    assert_true(bytes <= BUFFER_BYTES);
     memset(buffer, CANARY, bytes);
     put_elements(buffer, src, src_size, stream.codes + first, stream.code_bytes + first * src_size,
                  n);

@@ -57,7 +57,7 @@ static void known_values_come_out_of_floats_too(void **state)
         check_code(k->dst, FPCONV_F32, code, policy,
                    scalar_convert(k->dst, FPCONV_F32, code, policy), k->want[policy]);
     }
-    assert_in_range(exact, 80, ARRAY_COUNT(known_values));
+    assert_true(exact >= 80 && exact <= ARRAY_COUNT(known_values));
 }
 
 /* 0.3 as a user meets it */

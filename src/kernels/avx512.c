@@ -6,12 +6,13 @@
  * F, BW, DQ, VL and VBMI.  Conversion instructions suppress all exceptions, and
  * with them MXCSR's rounding mode, by their static rounding forms.
  */
+#include "kernels.h" /* an empty file would not be ISO C */
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
 #include "../codec.h"
-#include "kernels.h"
 
 #include "target.h"
 TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
