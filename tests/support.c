@@ -8,49 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-uint64_t load_code(const void *p, size_t size)
-{
-    uint8_t b1;
-    uint16_t b2;
-    uint32_t b4;
-    uint64_t b8;
-    switch (size) {
-    case 1:
-        memcpy(&b1, p, sizeof(b1));
-        return b1;
-    case 2:
-        memcpy(&b2, p, sizeof(b2));
-        return b2;
-    case 4:
-        memcpy(&b4, p, sizeof(b4));
-        return b4;
-    default:
-        memcpy(&b8, p, sizeof(b8));
-        return b8;
-    }
-}
-
-void store_code(void *p, size_t size, uint64_t code)
-{
-    const uint8_t b1 = (uint8_t)code;
-    const uint16_t b2 = (uint16_t)code;
-    const uint32_t b4 = (uint32_t)code;
-    switch (size) {
-    case 1:
-        memcpy(p, &b1, sizeof(b1));
-        break;
-    case 2:
-        memcpy(p, &b2, sizeof(b2));
-        break;
-    case 4:
-        memcpy(p, &b4, sizeof(b4));
-        break;
-    default:
-        memcpy(p, &code, sizeof(code));
-        break;
-    }
-}
-
 double double_of(uint64_t code)
 {
     double value;
@@ -149,7 +106,7 @@ uint64_t next_random(uint64_t *state)
 enum { F64_EXPONENT_FIRST = 1023 - 160, F64_EXPONENTS = 160 + 131 };
 
 static const uint64_t f32_low_bits[] = {0, 1, 0x7ff};
-static const uint64_t f64_low_bits[] = {0, 1, 0xffffffffff, 0xfffffff, 0x10000000, 0x10000001};
+static const uint64_t f64_low_bits[] = {0, 1, 0x10000000, 0xffffffffff};
 
 uint64_t strata_count(fpconv_format src)
 {

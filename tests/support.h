@@ -25,8 +25,49 @@
 #define FOR_EACH_POLICY(p) for (fpconv_policy p = 0; p < FPCONV_POLICY_COUNT; p++)
 
 /* An element in memory, 1 to 8 bytes at any alignment, as an integer. */
-uint64_t load_code(const void *p, size_t size);
-void store_code(void *p, size_t size, uint64_t code);
+static inline uint64_t load_code(const void *p, size_t size)
+{
+    uint8_t b1;
+    uint16_t b2;
+    uint32_t b4;
+    uint64_t b8;
+    switch (size) {
+    case 1:
+        memcpy(&b1, p, sizeof(b1));
+        return b1;
+    case 2:
+        memcpy(&b2, p, sizeof(b2));
+        return b2;
+    case 4:
+        memcpy(&b4, p, sizeof(b4));
+        return b4;
+    default:
+        memcpy(&b8, p, sizeof(b8));
+        return b8;
+    }
+}
+
+static inline void store_code(void *p, size_t size, uint64_t code)
+{
+    const uint8_t b1 = (uint8_t)code;
+    const uint16_t b2 = (uint16_t)code;
+    const uint32_t b4 = (uint32_t)code;
+    switch (size) {
+    case 1:
+        memcpy(p, &b1, sizeof(b1));
+        break;
+    case 2:
+        memcpy(p, &b2, sizeof(b2));
+        break;
+    case 4:
+        memcpy(p, &b4, sizeof(b4));
+        break;
+    default:
+        memcpy(p, &code, sizeof(code));
+        break;
+    }
+}
+
 double double_of(uint64_t code);
 uint64_t code_of_double(double value);
 
@@ -52,8 +93,8 @@ uint64_t next_random(uint64_t *state);
 /*
  * f32 or f64 from end to end.  f32: every sign, exponent and leading 12 fraction
  * bits, with the 11 below 0, 1 and all ones.  f64: the same for the exponents
- * that are of any consequence to f32, with the 40 bits below also on and around
- * the midpoint between floats; the leading 4 fraction bits for all exponents.
+ * that are of any consequence to f32, with the 40 bits below also half a unit of
+ * f32's last place; the leading 4 fraction bits for all exponents.
  */
 uint64_t strata_count(fpconv_format src);
 uint64_t strata_code(fpconv_format src, uint64_t i);

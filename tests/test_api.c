@@ -33,8 +33,7 @@ static void formats_have_names_sizes_and_bits(void **state)
         [FPCONV_E2M1] = {"e2m1", 1, 4}, [FPCONV_HIF8] = {"hif8", 1, 8},
     };
     assert_int_equal(ARRAY_COUNT(want), FPCONV_FORMAT_COUNT);
-    FOR_EACH_FORMAT(format)
-    {
+    FOR_EACH_FORMAT (format) {
         assert_string_equal(fpconv_format_name(format), want[format].name);
         assert_int_equal(fpconv_format_size(format), want[format].size);
         assert_int_equal(fpconv_format_bits(format), want[format].bits);
@@ -145,22 +144,22 @@ static void null_is_refused_unless_there_is_nothing_to_do(void **state)
 {
     (void)state;
     fill_buffer();
-    FOR_EACH_FORMAT(dst)
-    FOR_EACH_FORMAT(src)
-    FOR_EACH_POLICY(policy)
-    {
-        check_refused(fpconv_convert(dst, NULL, src, buffer, 1, policy), FPCONV_ERROR_NULL);
-        check_refused(fpconv_convert(dst, buffer, src, NULL, 3, policy), FPCONV_ERROR_NULL);
-        check_refused(fpconv_convert(dst, NULL, src, NULL, 3, policy), FPCONV_ERROR_NULL);
-        check_refused(fpconv_convert_strided(dst, buffer, 8, src, NULL, 8, 3, policy),
-                      FPCONV_ERROR_NULL);
-        check_refused(fpconv_convert_strided(dst, NULL, 8, src, buffer, 8, 3, policy),
-                      FPCONV_ERROR_NULL);
-        check_refused(fpconv_convert(dst, NULL, src, NULL, 0, policy), FPCONV_OK);
-        check_refused(fpconv_convert(dst, buffer, src, NULL, 0, policy), FPCONV_OK);
-        check_refused(fpconv_convert(dst, buffer + 1, src, buffer, 0, policy), FPCONV_OK);
-        check_refused(fpconv_convert_strided(dst, NULL, 0, src, NULL, 0, 0, policy), FPCONV_OK);
-    }
+    FOR_EACH_FORMAT (dst)
+        FOR_EACH_FORMAT (src)
+            FOR_EACH_POLICY (policy) {
+                check_refused(fpconv_convert(dst, NULL, src, buffer, 1, policy), FPCONV_ERROR_NULL);
+                check_refused(fpconv_convert(dst, buffer, src, NULL, 3, policy), FPCONV_ERROR_NULL);
+                check_refused(fpconv_convert(dst, NULL, src, NULL, 3, policy), FPCONV_ERROR_NULL);
+                check_refused(fpconv_convert_strided(dst, buffer, 8, src, NULL, 8, 3, policy),
+                              FPCONV_ERROR_NULL);
+                check_refused(fpconv_convert_strided(dst, NULL, 8, src, buffer, 8, 3, policy),
+                              FPCONV_ERROR_NULL);
+                check_refused(fpconv_convert(dst, NULL, src, NULL, 0, policy), FPCONV_OK);
+                check_refused(fpconv_convert(dst, buffer, src, NULL, 0, policy), FPCONV_OK);
+                check_refused(fpconv_convert(dst, buffer + 1, src, buffer, 0, policy), FPCONV_OK);
+                check_refused(fpconv_convert_strided(dst, NULL, 0, src, NULL, 0, 0, policy),
+                              FPCONV_OK);
+            }
 }
 
 /* Two arrays at every distance: they touch, or they do not, or are the same. */
@@ -168,23 +167,22 @@ static void overlap_is_refused(void **state)
 {
     (void)state;
     const ptrdiff_t n = 5;
-    FOR_EACH_FORMAT(dst)
-    FOR_EACH_FORMAT(src)
-    {
-        const ptrdiff_t dst_bytes = n * (ptrdiff_t)fpconv_format_size(dst);
-        const ptrdiff_t src_bytes = n * (ptrdiff_t)fpconv_format_size(src);
-        for (ptrdiff_t distance = -dst_bytes - 2; distance <= src_bytes + 2; distance++) {
-            const bool apart = distance <= -dst_bytes || distance >= src_bytes;
-            uint8_t *at = buffer + BYTES;
-            fill_buffer();
-            const fpconv_status status =
-                fpconv_convert(dst, at + distance, src, at, (size_t)n, FPCONV_OCP);
-            if (apart || distance == 0)
-                assert_int_equal(status, FPCONV_OK);
-            else
-                check_refused(status, FPCONV_ERROR_OVERLAP);
+    FOR_EACH_FORMAT (dst)
+        FOR_EACH_FORMAT (src) {
+            const ptrdiff_t dst_bytes = n * (ptrdiff_t)fpconv_format_size(dst);
+            const ptrdiff_t src_bytes = n * (ptrdiff_t)fpconv_format_size(src);
+            for (ptrdiff_t distance = -dst_bytes - 2; distance <= src_bytes + 2; distance++) {
+                const bool apart = distance <= -dst_bytes || distance >= src_bytes;
+                uint8_t *at = buffer + BYTES;
+                fill_buffer();
+                const fpconv_status status =
+                    fpconv_convert(dst, at + distance, src, at, (size_t)n, FPCONV_OCP);
+                if (apart || distance == 0)
+                    assert_int_equal(status, FPCONV_OK);
+                else
+                    check_refused(status, FPCONV_ERROR_OVERLAP);
+            }
         }
-    }
 }
 
 static void overlap_of_strided_arrays_is_refused(void **state)
@@ -254,21 +252,22 @@ static void byte_counts_beyond_size_t_are_refused(void **state)
     (void)state;
     fill_buffer();
     uint8_t *src = buffer, *dst = buffer + BYTES;
-    FOR_EACH_FORMAT(dst_format)
-    FOR_EACH_FORMAT(src_format)
-    {
-        const size_t d = fpconv_format_size(dst_format), s = fpconv_format_size(src_format);
-        const size_t size = d > s ? d : s;
-        if (size == 1)
-            continue; /* any n fits */
-        const size_t counts[] = {SIZE_MAX / size + 1, SIZE_MAX - 1, SIZE_MAX};
-        for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
-            check_refused(fpconv_convert(dst_format, dst, src_format, src, counts[i], FPCONV_OCP),
-                          FPCONV_ERROR_SIZE);
-            check_refused(fpconv_convert(dst_format, src, src_format, src, counts[i], FPCONV_OCP),
-                          FPCONV_ERROR_SIZE);
+    FOR_EACH_FORMAT (dst_format)
+        FOR_EACH_FORMAT (src_format) {
+            const size_t d = fpconv_format_size(dst_format), s = fpconv_format_size(src_format);
+            const size_t size = d > s ? d : s;
+            if (size == 1)
+                continue; /* any n fits */
+            const size_t counts[] = {SIZE_MAX / size + 1, SIZE_MAX - 1, SIZE_MAX};
+            for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+                check_refused(
+                    fpconv_convert(dst_format, dst, src_format, src, counts[i], FPCONV_OCP),
+                    FPCONV_ERROR_SIZE);
+                check_refused(
+                    fpconv_convert(dst_format, src, src_format, src, counts[i], FPCONV_OCP),
+                    FPCONV_ERROR_SIZE);
+            }
         }
-    }
     check_refused(
         fpconv_convert_strided(FPCONV_E4M3, dst, PTRDIFF_MAX, FPCONV_F32, src, 4, 4, FPCONV_OCP),
         FPCONV_ERROR_SIZE);
@@ -285,8 +284,7 @@ static void destination_elements_that_overlap_are_refused(void **state)
     (void)state;
     fill_buffer();
     uint8_t *src = buffer, *dst = buffer + BYTES;
-    FOR_EACH_FORMAT(format)
-    {
+    FOR_EACH_FORMAT (format) {
         const ptrdiff_t size = (ptrdiff_t)fpconv_format_size(format);
         for (ptrdiff_t stride = 1 - size; stride < size; stride++)
             check_refused(
@@ -309,8 +307,7 @@ static struct stream stream;
     do {                                                                                           \
         static src_type src[STREAM_COUNT];                                                         \
         static dst_type dst[STREAM_COUNT];                                                         \
-        FOR_EACH_POLICY(policy)                                                                    \
-        {                                                                                          \
+        FOR_EACH_POLICY (policy) {                                                                 \
             fill_stream(&stream, FPCONV_##DST, FPCONV_##SRC, policy);                              \
             memcpy(src, stream.code_bytes, sizeof(src));                                           \
             assert_int_equal(                                                                      \

@@ -83,13 +83,12 @@ typedef void pair_test(void);
 
 static void for_each_pair_and_policy(pair_test *test)
 {
-    FOR_EACH_FORMAT(dst)
-    FOR_EACH_FORMAT(src)
-    FOR_EACH_POLICY(policy)
-    {
-        fill_stream(&stream, dst, src, policy);
-        test();
-    }
+    FOR_EACH_FORMAT (dst)
+        FOR_EACH_FORMAT (src)
+            FOR_EACH_POLICY (policy) {
+                fill_stream(&stream, dst, src, policy);
+                test();
+            }
 }
 
 /* Is this one of the cases to try?  Under FPCONV_TEST_SCALE only some are. */

@@ -24,8 +24,7 @@ static void known_values_come_out(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(known_values); i++) {
         const struct known_value *k = &known_values[i];
         const uint64_t code = code_of_double(k->value);
-        FOR_EACH_POLICY(policy)
-        {
+        FOR_EACH_POLICY (policy) {
             check_code(k->dst, FPCONV_F64, code, policy, fpconv_encode(k->dst, k->value, policy),
                        k->want[policy]);
             check_code(k->dst, FPCONV_F64, code, policy,
@@ -34,9 +33,9 @@ static void known_values_come_out(void **state)
     }
     for (size_t i = 0; i < ARRAY_COUNT(known_codes); i++) {
         const struct known_code *k = &known_codes[i];
-        FOR_EACH_POLICY(policy)
-        check_code(k->dst, k->src, k->code, policy, scalar_convert(k->dst, k->src, k->code, policy),
-                   k->want[policy]);
+        FOR_EACH_POLICY (policy)
+            check_code(k->dst, k->src, k->code, policy,
+                       scalar_convert(k->dst, k->src, k->code, policy), k->want[policy]);
     }
 }
 
@@ -53,9 +52,9 @@ static void known_values_come_out_of_floats_too(void **state)
         exact++;
         uint32_t code;
         memcpy(&code, &value, sizeof(code));
-        FOR_EACH_POLICY(policy)
-        check_code(k->dst, FPCONV_F32, code, policy,
-                   scalar_convert(k->dst, FPCONV_F32, code, policy), k->want[policy]);
+        FOR_EACH_POLICY (policy)
+            check_code(k->dst, FPCONV_F32, code, policy,
+                       scalar_convert(k->dst, FPCONV_F32, code, policy), k->want[policy]);
     }
     assert_true(exact >= 80 && exact <= ARRAY_COUNT(known_values));
 }
@@ -75,15 +74,15 @@ static void every_code_decodes(void **state)
 {
     (void)state;
     for (fpconv_format format = FPCONV_F16; format < FPCONV_FORMAT_COUNT; format++)
-        FOR_EACH_POLICY(policy)
-    for (uint32_t code = 0; code < 4 * sign_bit(format); code++) {
-        const uint64_t want = oracle_convert(FPCONV_F64, format, code, policy);
-        check_code(FPCONV_F64, format, code, policy,
-                   code_of_double(fpconv_decode(format, code, policy)), want);
-        check_code(FPCONV_F64, format, code, policy,
-                   scalar_convert(FPCONV_F64, format, code, policy), want);
-        check_scalar(FPCONV_F32, format, code, policy);
-    }
+        FOR_EACH_POLICY (policy)
+            for (uint32_t code = 0; code < 4 * sign_bit(format); code++) {
+                const uint64_t want = oracle_convert(FPCONV_F64, format, code, policy);
+                check_code(FPCONV_F64, format, code, policy,
+                           code_of_double(fpconv_decode(format, code, policy)), want);
+                check_code(FPCONV_F64, format, code, policy,
+                           scalar_convert(FPCONV_F64, format, code, policy), want);
+                check_scalar(FPCONV_F32, format, code, policy);
+            }
 }
 
 /* Finite values are their own nearest. */
@@ -91,8 +90,7 @@ static void every_code_encodes_back(void **state)
 {
     (void)state;
     for (fpconv_format format = FPCONV_F16; format < FPCONV_FORMAT_COUNT; format++)
-        FOR_EACH_POLICY(policy)
-        {
+        FOR_EACH_POLICY (policy) {
             const uint64_t last = oracle_last_index(format, policy);
             for (uint64_t index = 0; index <= last; index++)
                 for (int negative = 0; negative < 2; negative++) {
@@ -102,13 +100,13 @@ static void every_code_encodes_back(void **state)
                     const double value = fpconv_decode(format, (uint32_t)code, policy);
                     check_code(format, format, code, policy, fpconv_encode(format, value, policy),
                                code);
-                    FOR_EACH_FORMAT(wide)
-                    if (is_wide(wide))
-                        check_code(format, format, code, policy,
-                                   scalar_convert(format, wide,
-                                                  scalar_convert(wide, format, code, policy),
-                                                  policy),
-                                   code);
+                    FOR_EACH_FORMAT (wide)
+                        if (is_wide(wide))
+                            check_code(format, format, code, policy,
+                                       scalar_convert(format, wide,
+                                                      scalar_convert(wide, format, code, policy),
+                                                      policy),
+                                       code);
                 }
         }
 }
@@ -118,20 +116,20 @@ static void every_code_converts_to_every_format(void **state)
 {
     (void)state;
     for (fpconv_format src = FPCONV_F16; src < FPCONV_FORMAT_COUNT; src++)
-        FOR_EACH_FORMAT(dst)
-    FOR_EACH_POLICY(policy)
-    for (uint64_t code = 0; code < sign_bit(src) * 2; code++)
-        check_scalar(dst, src, code, policy);
+        FOR_EACH_FORMAT (dst)
+            FOR_EACH_POLICY (policy)
+                for (uint64_t code = 0; code < sign_bit(src) * 2; code++)
+                    check_scalar(dst, src, code, policy);
 }
 
 /* The code and those before and after it, with both signs. */
 static void check_around(fpconv_format dst, fpconv_format src, uint64_t code)
 {
-    FOR_EACH_POLICY(policy)
-    for (uint64_t near = code == 0 ? 0 : code - 1; near <= code + 1; near++) {
-        check_scalar(dst, src, near, policy);
-        check_scalar(dst, src, near | sign_bit(src), policy);
-    }
+    FOR_EACH_POLICY (policy)
+        for (uint64_t near = code == 0 ? 0 : code - 1; near <= code + 1; near++) {
+            check_scalar(dst, src, near, policy);
+            check_scalar(dst, src, near | sign_bit(src), policy);
+        }
 }
 
 /* From zero to the midpoint past the largest value, and the values themselves. */
@@ -192,8 +190,7 @@ static void doubles_are_rounded_once(void **state)
                     assert_true(oracle_midpoint(dst, index, FPCONV_F64, &code));
                     code =
                         below ? code - (UINT64_C(1) << distance) : code + (UINT64_C(1) << distance);
-                    FOR_EACH_POLICY(policy)
-                    {
+                    FOR_EACH_POLICY (policy) {
                         const uint64_t once = oracle_convert(dst, FPCONV_F64, code, policy);
                         const uint64_t as_float =
                             oracle_convert(FPCONV_F32, FPCONV_F64, code, policy);
@@ -215,12 +212,12 @@ static void random_doubles(void **state)
         const uint64_t code = next_random(&random);
         const uint64_t near_one = (code & 0x800fffffffffffff) | (uint64_t)(0x3ff - 30 + code % 61)
                                                                     << 52;
-        FOR_EACH_FORMAT(dst)
-        FOR_EACH_POLICY(policy)
-        if (dst != FPCONV_F64) {
-            check_scalar(dst, FPCONV_F64, code, policy);
-            check_scalar(dst, FPCONV_F64, near_one, policy);
-        }
+        FOR_EACH_FORMAT (dst)
+            FOR_EACH_POLICY (policy)
+                if (dst != FPCONV_F64) {
+                    check_scalar(dst, FPCONV_F64, code, policy);
+                    check_scalar(dst, FPCONV_F64, near_one, policy);
+                }
     }
 }
 

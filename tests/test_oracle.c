@@ -13,15 +13,15 @@ static void known_values_come_out(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(known_values); i++) {
         const struct known_value *k = &known_values[i];
         const uint64_t code = code_of_double(k->value);
-        FOR_EACH_POLICY(policy)
-        check_code(k->dst, FPCONV_F64, code, policy,
-                   oracle_convert(k->dst, FPCONV_F64, code, policy), k->want[policy]);
+        FOR_EACH_POLICY (policy)
+            check_code(k->dst, FPCONV_F64, code, policy,
+                       oracle_convert(k->dst, FPCONV_F64, code, policy), k->want[policy]);
     }
     for (size_t i = 0; i < ARRAY_COUNT(known_codes); i++) {
         const struct known_code *k = &known_codes[i];
-        FOR_EACH_POLICY(policy)
-        check_code(k->dst, k->src, k->code, policy, oracle_convert(k->dst, k->src, k->code, policy),
-                   k->want[policy]);
+        FOR_EACH_POLICY (policy)
+            check_code(k->dst, k->src, k->code, policy,
+                       oracle_convert(k->dst, k->src, k->code, policy), k->want[policy]);
     }
 }
 

@@ -29,10 +29,10 @@ static void check_strata(fpconv_format dst, fpconv_policy policy)
 static void strata_to_every_format(void **state)
 {
     (void)state;
-    FOR_EACH_FORMAT(dst)
-    FOR_EACH_POLICY(policy)
-    if (dst != source)
-        check_strata(dst, policy);
+    FOR_EACH_FORMAT (dst)
+        FOR_EACH_POLICY (policy)
+            if (dst != source)
+                check_strata(dst, policy);
 }
 
 int main(int argc, char **argv)
