@@ -310,12 +310,14 @@ static void comparison_row(const struct request *request, const struct compariso
             continue;
         base.policy = measured.policy = (fpconv_policy)policy;
         conversions[count] = base;
-        contenders[count] =
-            (struct contender){comparison->run_base, comparison->prepare, &conversions[count], 0};
+        contenders[count] = (struct contender){.run = comparison->run_base,
+                                               .prepare = comparison->prepare,
+                                               .context = &conversions[count]};
         count++;
         conversions[count] = measured;
-        contenders[count] = (struct contender){comparison->run_measured, comparison->prepare,
-                                               &conversions[count], 0};
+        contenders[count] = (struct contender){.run = comparison->run_measured,
+                                               .prepare = comparison->prepare,
+                                               .context = &conversions[count]};
         count++;
     }
     report_progress("%s: %s", comparison->section, pair_name(pair));

@@ -277,7 +277,7 @@ static double time_transfer(void (*run)(void *), struct transfer *transfer)
         run(transfer);
         return timing_now() - start;
     }
-    struct contender contender = {.run = run, .context = transfer};
+    struct contender contender = {.run = run, .context = transfer, .waits = true};
     timing_compare(&contender, 1);
     return contender.seconds;
 }

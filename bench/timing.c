@@ -20,36 +20,51 @@ static const double sample_seconds = 50e-6;
 /* The rounds together last about this long, if that leaves enough of them. */
 static const double rounds_seconds = 0.1;
 
-double timing_now(void)
+/* A run from this long on is timed in CPU time, which costs ten times as much to
+ * read as the monotonic clock. */
+static const double long_run_seconds = 1e-3;
+
+static double seconds_on(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of one run, from a sample of `repeats`. */
-static double time_sample(const struct contender *c, size_t repeats)
+double timing_now(void)
+{
+    return seconds_on(CLOCK_MONOTONIC);
+}
+
+/* How a contender's samples are taken. */
+struct sampling {
+    clockid_t clock;
+    size_t repeats;
+};
+
+/* Seconds of one run. */
+static double time_sample(const struct contender *c, struct sampling sampling)
 {
     if (c->prepare)
         c->prepare(c->context);
-    const double start = timing_now();
-    for (size_t i = 0; i < repeats; i++)
+    const double start = seconds_on(sampling.clock);
+    for (size_t i = 0; i < sampling.repeats; i++)
         c->run(c->context);
-    return (timing_now() - start) / (double)repeats;
+    return (seconds_on(sampling.clock) - start) / (double)sampling.repeats;
 }
 
-/* How often to repeat a run within a sample; warms the caches up on the way. */
-static size_t find_repeats(const struct contender *c)
+/* Warms the caches up on the way. */
+static struct sampling choose_sampling(const struct contender *c)
 {
-    double seconds = time_sample(c, 1);
-    if (c->prepare)
-        return 1;
-    size_t repeats = 1;
-    while (seconds * (double)repeats < sample_seconds) {
-        repeats *= 2;
-        seconds = time_sample(c, repeats);
+    struct sampling sampling = {CLOCK_MONOTONIC, 1};
+    double seconds = time_sample(c, sampling);
+    if (seconds >= long_run_seconds && !c->waits)
+        sampling.clock = CLOCK_THREAD_CPUTIME_ID;
+    while (!c->prepare && seconds * (double)sampling.repeats < sample_seconds) {
+        sampling.repeats *= 2;
+        seconds = time_sample(c, sampling);
     }
-    return repeats;
+    return sampling;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -66,17 +81,17 @@ static double median(double *values, size_t n)
 
 void timing_compare(struct contender *contenders, size_t count)
 {
-    size_t repeats[CONTENDERS_MAX];
+    struct sampling samplings[CONTENDERS_MAX];
     double samples[CONTENDERS_MAX][ROUNDS_MAX];
 
     for (size_t c = 0; c < count; c++)
-        repeats[c] = find_repeats(&contenders[c]);
+        samplings[c] = choose_sampling(&contenders[c]);
 
     const double start = timing_now();
     size_t rounds = 0;
     while (rounds < ROUNDS_MIN || (rounds < ROUNDS_MAX && timing_now() - start < rounds_seconds)) {
         for (size_t c = 0; c < count; c++)
-            samples[c][rounds] = time_sample(&contenders[c], repeats[c]);
+            samples[c][rounds] = time_sample(&contenders[c], samplings[c]);
         rounds++;
     }
     for (size_t c = 0; c < count; c++)

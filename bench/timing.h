@@ -6,6 +6,7 @@
 #ifndef FPCONV_BENCH_TIMING_H
 #define FPCONV_BENCH_TIMING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Seconds on the monotonic clock. */
@@ -16,15 +17,17 @@ struct contender {
     void (*run)(void *context);
     void (*prepare)(void *context); /**< before each run, not timed; NULL: nothing */
     void *context;
+    bool waits;     /**< a run may wait for a device: that time counts */
     double seconds; /**< result: the median of one run */
 };
 
 /**
  * Times the contenders in turn, round after round, so that what slows the
  * machine down for a while slows all of them down.  Each has run before it is
- * timed.  A run that is short against the clock's resolution is repeated within
- * a sample (not where it needs a preparation); the longer a round takes, the
- * fewer there are, at least three.
+ * timed.  A run of a millisecond or more is timed in CPU time, so that other
+ * programs' turns on a busy machine do not count.  A run that is short against
+ * the clock's resolution is repeated within a sample (not where it needs a
+ * preparation); the longer a round takes, the fewer there are, at least three.
  */
 void timing_compare(struct contender *contenders, size_t count);
 
