@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void copy_elements(char *dst, ptrdi
 }
 
 /* The size is a constant in each call, so that an element is one load and one store. */
-static void copy_strided(void *dst, ptrdiff_t dst_stride, const void *src, ptrdiff_t src_stride,
+static void copy_strided(char *dst, ptrdiff_t dst_stride, const char *src, ptrdiff_t src_stride,
                          size_t size, size_t n)
 {
     switch (size) {
@@ -114,6 +114,40 @@ static void copy_strided(void *dst, ptrdiff_t dst_stride, const void *src, ptrdi
         copy_elements(dst, dst_stride, src, src_stride, 8, n);
         break;
     }
+}
+
+/* From this many elements on, setting up the vector code pays. */
+enum { VECTOR_COPY_MIN = 64 };
+
+static bool is_vector_stride(const struct side *side, size_t n)
+{
+    return n >= VECTOR_COPY_MIN && side->stride >= (ptrdiff_t)side->size &&
+           side->stride <= FP_VECTOR_STRIDE_MAX;
+}
+
+static bool is_contiguous(const struct side *side)
+{
+    return side->stride == (ptrdiff_t)side->size;
+}
+
+static void gather(char *dst, const char *src, const struct side *s, size_t n)
+{
+    fp_gather *vector = fp_cpu_gather();
+    if (is_contiguous(s))
+        memcpy(dst, src, n * s->size);
+    else if (vector && is_vector_stride(s, n))
+        vector(dst, src, (size_t)s->stride, s->size, n);
+    else
+        copy_strided(dst, (ptrdiff_t)s->size, src, s->stride, s->size, n);
+}
+
+static void scatter(char *dst, const struct side *d, const char *src, size_t n)
+{
+    fp_scatter *vector = fp_cpu_scatter();
+    if (vector && is_vector_stride(d, n))
+        vector(dst, src, (size_t)d->stride, d->size, n);
+    else
+        copy_strided(dst, d->stride, src, (ptrdiff_t)d->size, d->size, n);
 }
 
 /* How a pair is converted: by one kernel, or by two with f32 in between. */
@@ -147,21 +181,22 @@ static void convert_tile(const struct route *route, char *dst, const struct side
                          const char *src, const struct side *s, size_t n, bool copy_source)
 {
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
-    const bool scatter = d->stride != (ptrdiff_t)d->size;
     if (copy_source) {
-        copy_strided(in, (ptrdiff_t)s->size, src, s->stride, s->size, n);
+        gather(in, src, s, n);
         src = in;
     }
-    run_route(route, scatter ? out : dst, src, n);
-    if (scatter)
-        copy_strided(dst, d->stride, out, (ptrdiff_t)d->size, d->size, n);
+    run_route(route, is_contiguous(d) ? dst : out, src, n);
+    if (!is_contiguous(d))
+        scatter(dst, d, out, n);
 }
 
-static void convert_tiles(const struct route *route, char *dst, const struct side *d,
-                          const char *src, const struct side *s, size_t n)
+/* Kept out of its caller, whose stack frame would grow by the tile. */
+static __attribute__((noinline)) void convert_tiles(const struct route *route, char *dst,
+                                                    const struct side *d, const char *src,
+                                                    const struct side *s, size_t n)
 {
     const bool in_place = dst == src;
-    const bool copy_source = s->stride != (ptrdiff_t)s->size || in_place;
+    const bool copy_source = in_place || !is_contiguous(s);
     /* In place, elements that move apart are converted from the last tile on,
      * so that none is overwritten before it is read. */
     const bool backward = in_place && magnitude(d->stride) > magnitude(s->stride);
@@ -174,44 +209,65 @@ static void convert_tiles(const struct route *route, char *dst, const struct sid
     }
 }
 
-static fpconv_status convert(struct side d, void *dst, struct side s, const void *src, size_t n,
-                             fpconv_policy policy)
+static void convert_elements(const struct side *d, void *dst, const struct side *s, const void *src,
+                             size_t n, fpconv_policy policy)
 {
-    const fpconv_status status = check_buffers(dst, &d, src, &s, n);
-    if (status != FPCONV_OK)
-        return status;
-    const struct route route = find_route(d.format, s.format, policy);
-    const bool contiguous = d.stride == (ptrdiff_t)d.size && s.stride == (ptrdiff_t)s.size;
-    const bool widens_in_place = dst == src && d.size > s.size;
-    if (contiguous && !widens_in_place && !route.second)
+    const struct route route = find_route(d->format, s->format, policy);
+    const bool widens_in_place = dst == src && d->size > s->size;
+    if (is_contiguous(d) && is_contiguous(s) && !widens_in_place && !route.second)
         route.first(dst, src, n);
     else
-        convert_tiles(&route, dst, &d, src, &s, n);
-    return FPCONV_OK;
+        convert_tiles(&route, dst, d, src, s, n);
 }
 
 /* -------------------------------------------------------------------------- */
 /* Exported functions                                                         */
 /* -------------------------------------------------------------------------- */
 
+static fpconv_status check_names(fpconv_format dst, fpconv_format src, fpconv_policy policy)
+{
+    if (!fp_format_is_known(dst) || !fp_format_is_known(src))
+        return FPCONV_ERROR_FORMAT;
+    return fp_policy_is_known(policy) ? FPCONV_OK : FPCONV_ERROR_POLICY;
+}
+
 fpconv_status fpconv_convert_strided(fpconv_format dst_format, void *dst, ptrdiff_t dst_stride,
                                      fpconv_format src_format, const void *src,
                                      ptrdiff_t src_stride, size_t n, fpconv_policy policy)
 {
-    if (!fp_format_is_known(dst_format) || !fp_format_is_known(src_format))
-        return FPCONV_ERROR_FORMAT;
-    if (!fp_policy_is_known(policy))
-        return FPCONV_ERROR_POLICY;
-    if (n == 0)
-        return FPCONV_OK;
+    fpconv_status status = check_names(dst_format, src_format, policy);
+    if (status != FPCONV_OK || n == 0)
+        return status;
     const struct side d = {dst_format, fp_formats[dst_format].size, dst_stride};
     const struct side s = {src_format, fp_formats[src_format].size, src_stride};
-    return convert(d, dst, s, src, n, policy);
+    status = check_buffers(dst, &d, src, &s, n);
+    if (status == FPCONV_OK)
+        convert_elements(&d, dst, &s, src, n, policy);
+    return status;
+}
+
+/* Can nothing be wrong with these contiguous buffers?  (False for some good ones.) */
+static bool are_plain_buffers(const void *dst, size_t dst_size, const void *src, size_t src_size,
+                              size_t n)
+{
+    if (!dst || !src || n > SIZE_MAX / sizeof(uint64_t))
+        return false;
+    const uintptr_t d = (uintptr_t)dst, s = (uintptr_t)src;
+    return d >= s ? d - s >= n * src_size : s - d >= n * dst_size;
 }
 
 fpconv_status fpconv_convert(fpconv_format dst_format, void *dst, fpconv_format src_format,
                              const void *src, size_t n, fpconv_policy policy)
 {
+    if (check_names(dst_format, src_format, policy) == FPCONV_OK) {
+        /* the short way, for calls on few elements */
+        fp_kernel *kernel = fp_cpu_kernel(dst_format, src_format, policy);
+        if (kernel && are_plain_buffers(dst, fp_formats[dst_format].size, src,
+                                        fp_formats[src_format].size, n)) {
+            kernel(dst, src, n);
+            return FPCONV_OK;
+        }
+    }
     return fpconv_convert_strided(dst_format, dst, (ptrdiff_t)fpconv_format_size(dst_format),
                                   src_format, src, (ptrdiff_t)fpconv_format_size(src_format), n,
                                   policy);

@@ -46,6 +46,13 @@ static bool cpu_has_avx512(void)
 }
 #endif
 
+#if defined(FPCONV_HAS_NEON)
+static bool cpu_has_neon(void)
+{
+    return true; /* part of aarch64 */
+}
+#endif
+
 struct level {
     const struct fp_kernels *kernels;
     bool (*cpu_has)(void);
@@ -57,6 +64,8 @@ static const struct level levels[] = {
     {&fp_kernels_avx512, cpu_has_avx512},
     {&fp_kernels_avx2, cpu_has_avx2},
     {&fp_kernels_sse2, cpu_has_sse2},
+#elif defined(FPCONV_HAS_NEON)
+    {&fp_kernels_neon, cpu_has_neon},
 #endif
     {&fp_kernels_portable, cpu_has_portable},
 };
@@ -96,6 +105,16 @@ fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy pol
     for (unsigned i = current_level(); i < LEVEL_COUNT && !kernel; i++)
         kernel = (*levels[i].kernels->table)[dst][src][policy];
     return kernel;
+}
+
+fp_gather *fp_cpu_gather(void)
+{
+    return levels[current_level()].kernels->gather;
+}
+
+fp_scatter *fp_cpu_scatter(void)
+{
+    return levels[current_level()].kernels->scatter;
 }
 
 const char *fpconv_cpu_name(void)

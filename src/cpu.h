@@ -15,4 +15,8 @@
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
 
+/* gather and scatter of the level in use, or NULL. */
+fp_gather *fp_cpu_gather(void);
+fp_scatter *fp_cpu_scatter(void);
+
 #endif /* FPCONV_SRC_CPU_H */

@@ -23,6 +23,17 @@ typedef void fp_kernel(void *dst, const void *src, size_t n);
 typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
 
 /*
+ * Copies n elements of `size` bytes, `stride` bytes apart on one side and
+ * contiguous on the other.  No byte that is not an element's is accessed.
+ */
+typedef void fp_gather(void *contiguous, const void *strided, size_t stride, size_t size, size_t n);
+typedef void fp_scatter(void *strided, const void *contiguous, size_t stride, size_t size,
+                        size_t n);
+
+/* gather and scatter are called for no larger strides. */
+enum { FP_VECTOR_STRIDE_MAX = 32 };
+
+/*
  * table[dst][src][policy].  NULL: this instruction set has nothing better than
  * the level below it.  The portable level has f64 and f32 to and from every
  * format; pairs that no level has go through f32, which holds every value of
@@ -31,6 +42,8 @@ typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPC
 struct fp_kernels {
     const char *name;
     const fp_kernel_table *table;
+    fp_gather *gather;   /* NULL: an element at a time */
+    fp_scatter *scatter; /* NULL: an element at a time */
 };
 
 extern const struct fp_kernels fp_kernels_portable;
@@ -38,6 +51,9 @@ extern const struct fp_kernels fp_kernels_portable;
 extern const struct fp_kernels fp_kernels_sse2;
 extern const struct fp_kernels fp_kernels_avx2;
 extern const struct fp_kernels fp_kernels_avx512;
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FPCONV_HAS_NEON
+extern const struct fp_kernels fp_kernels_neon;
 #endif
 
 #endif /* FPCONV_SRC_KERNELS_KERNELS_H */

@@ -43,6 +43,21 @@ LANES void vec_store(void *p, vec v)
     memcpy(p, &v, sizeof(v));
 }
 
+#ifndef VEC_HAS_MASKED_MEMORY
+/* The first `bytes`, at most a vector; the rest is zero. */
+LANES vec vec_load_part(const void *p, size_t bytes)
+{
+    vec v = {0};
+    memcpy(&v, p, bytes);
+    return v;
+}
+
+LANES void vec_store_part(void *p, vec v, size_t bytes)
+{
+    memcpy(p, &v, bytes);
+}
+#endif
+
 LANES vec vec_and(vec a, vec b)
 {
     return (vec)((vec_u64)a & (vec_u64)b);

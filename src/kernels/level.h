@@ -94,18 +94,38 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
     return n;
 }
 
-/* The rest of an array, less than a block, by the same code on a block that it is
- * copied to: results cannot depend on the position. */
+/* Below this many elements the codec is faster than a block of its own. */
+enum { CODEC_ELEMENTS = 3 };
+
+/*
+ * The rest of an array, less than a block, by the same code on a block that it is
+ * copied to: results cannot depend on the position.  The copy is written in whole
+ * vectors, as it will be read: a load from several smaller stores would wait for
+ * all of them to leave the store buffer.
+ */
 LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
-                        fpconv_format src_format, const char *src, size_t n)
+                        fpconv_format src_format, const char *src, size_t n, fpconv_policy policy)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
+    if (n <= CODEC_ELEMENTS && (*fp_kernels_portable.table)[dst_format][src_format][policy]) {
+        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+        return;
+    }
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
-    memset(in, 0, block * src_size);
-    memcpy(in, src, n * src_size);
+    size_t bytes = n * src_size;
+    for (size_t i = 0; i < block * src_size; i += VEC_BYTES) {
+        const size_t part = bytes < VEC_BYTES ? bytes : VEC_BYTES;
+        vec_store(in + i, vec_load_part(src + i, part));
+        bytes -= part;
+    }
     blocks(out, in, block);
-    memcpy(dst, out, n * dst_size);
+    bytes = n * dst_size;
+    for (size_t i = 0; bytes > 0; i += VEC_BYTES) {
+        const size_t part = bytes < VEC_BYTES ? bytes : VEC_BYTES;
+        vec_store_part(dst + i, vec_load(out + i), part);
+        bytes -= part;
+    }
 }
 
 /* Does the pair's block use an inexact conversion instruction? */
@@ -143,7 +163,8 @@ LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
         if (rest > 0)                                                                      \
             convert_rest(SRC##_to_##DST##_##POLICY##_loop, FPCONV_##DST,                   \
                          (char *)dst + done * fp_formats[FPCONV_##DST].size, FPCONV_##SRC, \
-                         (const char *)src + done * fp_formats[FPCONV_##SRC].size, rest);  \
+                         (const char *)src + done * fp_formats[FPCONV_##SRC].size, rest,   \
+                         FPCONV_##POLICY);                                                 \
     }                                                                                      \
     static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)            \
     {                                                                                      \
@@ -201,4 +222,10 @@ static const fp_kernel_table table = {
     [FPCONV_BF16] = {FOR_EACH_BYTE_FORMAT(TO_BF16) TO_BF16(F64) TO_BF16(F32)},
     FOR_EACH_BYTE_FORMAT(TO_BYTE)};
 
-const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {LEVEL_STRING(LEVEL), &table};
+#ifndef VEC_HAS_GATHER
+#define gather_elements NULL
+#define scatter_elements NULL
+#endif
+
+const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {LEVEL_STRING(LEVEL), &table,
+                                                            gather_elements, scatter_elements};

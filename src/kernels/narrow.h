@@ -67,17 +67,21 @@ enum f64_kind { F64_ORDINARY, F64_LARGE, F64_TINY };
 static __attribute__((noinline)) enum f64_kind f64_block_kind(const char *src, size_t n,
                                                               bool tiny_matters)
 {
-    enum f64_kind kind = F64_ORDINARY;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t code;
-        memcpy(&code, src + i * sizeof(code), sizeof(code));
-        const uint64_t magnitude = code & INT64_MAX;
-        if (tiny_matters && magnitude != 0 && magnitude < (uint64_t)(1023 - 126) << 52)
-            return F64_TINY;
-        if (magnitude >= (uint64_t)(1023 + 128) << 52)
-            kind = F64_LARGE;
+    vec largest = u32_set(0);
+    vec smallest = u32_set(INT32_MAX); /* of magnitude + INT32_MAX, where zero is largest */
+    for (size_t i = 0; i < n; i += LANES_32, src += 2 * VEC_BYTES) {
+        vec high, low;
+        vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
+        const vec magnitude = vec_clear(high, u32_set(0x80000000));
+        const vec nonzero = vec_or(magnitude, u32_nonzero_bit(low));
+        largest = s32_max(largest, magnitude);
+        smallest = s32_min(smallest, u32_add(nonzero, u32_set(INT32_MAX)));
     }
-    return kind;
+    const uint32_t tiny = (uint32_t)(1023 - 126) << 20;
+    if (tiny_matters && mask_any(s32_greater(u32_set(tiny + INT32_MAX), smallest)))
+        return F64_TINY;
+    const bool is_large = mask_any(s32_greater(largest, u32_set(((1023 + 128) << 20) - 1)));
+    return is_large ? F64_LARGE : F64_ORDINARY;
 }
 
 /* May any of n f64 be of an unordinary kind?  Where tiny ones matter, zeros are

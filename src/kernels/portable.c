@@ -59,4 +59,4 @@ static const fp_kernel_table table = {[FPCONV_F32] = {FPCONV_FORMATS(ROW_TO_F32)
                                       [FPCONV_F64] = {FPCONV_FORMATS(ROW_TO_F64)},
                                       FPCONV_NARROW_FORMATS(ROW_FROM_WIDE)};
 
-const struct fp_kernels fp_kernels_portable = {"portable", &table};
+const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL, NULL};
