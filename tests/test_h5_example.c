@@ -61,8 +61,8 @@ static void checkpoint_copies_and_reads_back(void **state)
     H5Fclose(file);
 
     /* It does not overwrite, and says when there is nothing to read. */
-    snprintf(command, sizeof(command), "'%s' %s layer %s 2>&1 | grep -qi 'file exists'", example, in,
-             out);
+    snprintf(command, sizeof(command), "'%s' %s layer %s 2>&1 | grep -qi 'file exists'", example,
+             in, out);
     assert_int_equal(system(command), 0);
     snprintf(command, sizeof(command), "'%s' %s/no.h5 layer %s/2.h5 >/dev/null 2>&1", example,
              directory, directory);
