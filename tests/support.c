@@ -148,10 +148,10 @@ bool announce_run(void)
 {
     const char *asked = getenv("FPCONV_CPU");
     if (asked && strcmp(asked, fpconv_cpu_name()) != 0) {
-        printf("SKIPPED: level %s is not available here (the library uses %s)\n", asked,
+        printf("1..0 # SKIP level %s is not available here (the library uses %s)\n", asked,
                fpconv_cpu_name());
         return false;
     }
-    printf("level %s, one case in %u of the large loops\n", fpconv_cpu_name(), test_scale());
+    printf("# level %s, one case in %u of the large loops\n", fpconv_cpu_name(), test_scale());
     return true;
 }

@@ -109,9 +109,9 @@ unsigned test_scale(void);
 /* What a test program returns so that Meson reports it as skipped. */
 enum { EXIT_SKIPPED = 77 };
 
-/* Says how much is tried and at which level.  False, and says so, where
- * FPCONV_CPU asks for a level that is not there: the program is then to return
- * EXIT_SKIPPED. */
+/* Says how much is tried and at which level, in words of the Test Anything
+ * Protocol.  False, and says so, where FPCONV_CPU asks for a level that is not
+ * there: the program is then to return EXIT_SKIPPED. */
 bool announce_run(void);
 
 #endif /* FPCONV_TESTS_SUPPORT_H */
