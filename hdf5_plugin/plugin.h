@@ -76,6 +76,11 @@ hid_t fp_h5_side_type(const struct h5_side *side);
 hid_t fp_h5_unregistered_type(const struct h5_side *side);
 const struct h5_side *fp_h5_find_side(hid_t type);
 
+/* copies.c */
+/* Does anybody but us use the libhdf5 that we use?  If not, but another copy of
+ * it is in use, the message says so. */
+bool fp_h5_library_is_in_use(char *message, size_t size);
+
 /* register.c */
 struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst);
 /* A copy of the pair as it is registered; if it is not, as FPCONV_H5_REPAIRED has

@@ -20,17 +20,24 @@ static const char *order_name(H5T_order_t order)
     return order == H5T_ORDER_BE ? "BE" : order == H5T_ORDER_LE ? "LE" : "";
 }
 
+static _Thread_local char last_error[1024];
+
 void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair *pair,
                       const char *what)
 {
     if (pair)
-        H5Epush2(H5E_DEFAULT, "fpconv", function, line, H5E_ERR_CLS, H5E_DATATYPE, H5E_CANTCONVERT,
-                 "fpconv: %s%s to %s%s: %s", fpconv_format_name(pair->src->format),
-                 order_name(pair->src->order), fpconv_format_name(pair->dst->format),
-                 order_name(pair->dst->order), what);
+        snprintf(last_error, sizeof(last_error), "%s%s to %s%s: %s",
+                 fpconv_format_name(pair->src->format), order_name(pair->src->order),
+                 fpconv_format_name(pair->dst->format), order_name(pair->dst->order), what);
     else
-        H5Epush2(H5E_DEFAULT, "fpconv", function, line, H5E_ERR_CLS, H5E_DATATYPE, H5E_CANTINIT,
-                 "fpconv: %s", what);
+        snprintf(last_error, sizeof(last_error), "%s", what);
+    H5Epush2(H5E_DEFAULT, "fpconv", function, line, H5E_ERR_CLS, H5E_DATATYPE,
+             pair ? H5E_CANTCONVERT : H5E_CANTINIT, "fpconv: %s", last_error);
+}
+
+const char *fpconv_h5_last_error(void)
+{
+    return last_error;
 }
 
 struct locked_call {
@@ -314,6 +321,11 @@ herr_t fpconv_h5_register_profile(fpconv_h5_profile profile, fpconv_h5_report *r
     struct request request = {profile, report};
     if (!fpconv_h5_profile_name(profile)) {
         fp_h5_push_error(__func__, __LINE__, NULL, "the profile is not one of fpconv_h5_profile");
+        return -1;
+    }
+    char message[900];
+    if (!fp_h5_library_is_in_use(message, sizeof(message))) {
+        fp_h5_push_error(__func__, __LINE__, NULL, message);
         return -1;
     }
     if (fp_h5_run_locked(register_all, &request))

@@ -118,8 +118,10 @@ FPCONV_API herr_t fpconv_h5_register(void);
  * H5close() drops the registration, as it drops everything; call this again
  * after it.
  *
- * Returns a negative value, and nothing has changed, if the profile is unknown;
- * or if HDF5 fails to register a pair: then no pair is registered.
+ * Returns a negative value, and nothing has changed, if the profile is unknown; if
+ * the program's HDF5 is another copy than the one that fpconv is linked with (as
+ * in a Python package with a libhdf5 of its own, loaded before this call); or if HDF5 fails to
+ * register a pair: then no pair is registered.
  */
 FPCONV_API herr_t fpconv_h5_register_profile(fpconv_h5_profile profile, fpconv_h5_report *report);
 
@@ -130,6 +132,13 @@ FPCONV_API herr_t fpconv_h5_register_profile(fpconv_h5_profile profile, fpconv_h
  * other than the library's, stays in its place.
  */
 FPCONV_API herr_t fpconv_h5_unregister(void);
+
+/**
+ * Why the last function of fpconv_h5 that failed in this thread did: a sentence,
+ * in English; "" if none has.  For callers that do not see the error stack of the
+ * HDF5 library that fpconv is linked with, such as Python's ctypes.
+ */
+FPCONV_API const char *fpconv_h5_last_error(void);
 
 /* ========================================================================== */
 /*                                Datatypes                                   */

@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+"""Real client programs with libfpconv-hdf5-preload.so: h5py, h5dump, h5ls, h5diff, h5repack
+
+SPDX-License-Identifier: MIT
+
+    test_clients.py PRELOAD PLUGIN      prints its results in the TAP format
+
+Values are compared with exact rational arithmetic; stored codes are looked at
+without conversion.  Exits with 77 if h5py or a tool is not installed.
+"""
+import bisect
+import ctypes
+import fractions
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy
+    from h5py import h5d, h5s, h5t
+except ImportError:
+    sys.exit(77)
+
+SCRIPT = os.path.abspath(__file__)
+TOOLS = ("h5dump", "h5ls", "h5diff", "h5repack")
+
+# name: exponent bits, fraction bits, bias, what the all-ones exponent is for
+FORMATS = {
+    "f16": (5, 10, 15, "ieee"),
+    "bf16": (8, 7, 127, "ieee"),
+    "e5m2": (5, 2, 15, "ieee"),
+    "e4m3": (4, 3, 7, "one nan"),
+    "e3m2": (3, 2, 3, "finite"),
+    "e2m3": (2, 3, 1, "finite"),
+    "e2m1": (2, 1, 1, "finite"),
+}
+
+# ---------------------------------------------------------------------------
+# Exact arithmetic
+# ---------------------------------------------------------------------------
+
+
+def magnitude(name, code):
+    """The value of a code without sign, all exponents taken as finite."""
+    _, fraction_bits, bias, _ = FORMATS[name]
+    exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
+    significand = fraction + ((1 << fraction_bits) if exponent else 0)
+    return fractions.Fraction(significand) * fractions.Fraction(2) ** (
+        max(exponent, 1) - bias - fraction_bits)
+
+
+def max_finite(name, profile):
+    exponent_bits, fraction_bits, _, specials = FORMATS[name]
+    ones = (1 << (exponent_bits + fraction_bits)) - 1
+    if specials == "ieee" or profile == "repaired":
+        return ones - (1 << fraction_bits)
+    return ones - 1 if specials == "one nan" else ones
+
+
+def decode(name, code, profile):
+    exponent_bits, fraction_bits, _, specials = FORMATS[name]
+    bits = exponent_bits + fraction_bits
+    sign, rest = -1.0 if code >> bits & 1 else 1.0, code & ((1 << bits) - 1)
+    largest = max_finite(name, profile)
+    if rest <= largest:
+        return math.copysign(float(magnitude(name, rest)), sign)
+    has_infinity = specials == "ieee" or profile == "repaired"
+    return sign * math.inf if has_infinity and rest == largest + 1 else math.nan
+
+
+MAGNITUDES = {name: [magnitude(name, code) for code in range(1 << (e + f))]
+              for name, (e, f, _, _) in FORMATS.items()}
+
+
+def encode(name, value, profile):
+    """The code of a finite value; `repaired` is HDF5's rule for all formats here."""
+    exponent_bits, fraction_bits, bias, specials = FORMATS[name]
+    exact, largest = abs(fractions.Fraction(value)), max_finite(name, profile)
+    sign = (math.copysign(1.0, value) < 0) << (exponent_bits + fraction_bits)
+    table = MAGNITUDES[name]
+    low = bisect.bisect_right(table, exact) - 1
+    if profile == "repaired":
+        if exact >= 2 * magnitude(name, largest >> fraction_bits << fraction_bits):
+            return sign | (largest + 1)
+        if low >= largest:
+            return sign | largest
+    if low + 1 < len(table):
+        half = (table[low] + table[low + 1]) / 2
+    else:  # the step above the last code is as wide as the one below it
+        half = table[low] + (table[low] - table[low - 1]) / 2
+    up = exact > half or (exact == half and (profile == "repaired" or low % 2 == 1))
+    code = low + up
+    if code > largest:
+        can_overflow = profile == "ocp" and specials != "finite"
+        code = largest + 1 if can_overflow else largest
+    return sign | code
+
+
+def is_tie(name, value):
+    exact, table = abs(fractions.Fraction(value)), MAGNITUDES[name]
+    low = bisect.bisect_right(table, exact) - 1
+    return low + 1 < len(table) and 2 * exact == table[low] + table[low + 1]
+
+
+def test_values(name):
+    """float32; for f16 no ties and no overflow, where HDF5's versions differ."""
+    random = numpy.random.default_rng(7)
+    named = [0.75, 7.98, 15.7, 0.3, 448, 480, 500, 1e9, -0.0, -0.75, 2.5, 3.5, 5, 7.25, 1e-5, 0.0625]
+    values = numpy.concatenate([named, random.standard_normal(200),
+                                random.standard_normal(100) * 2.0 ** random.integers(-14, 9, 100)])
+    values = [float(v) for v in values.astype("f4")]
+    if name == "f16":
+        values = [v for v in values if abs(v) < 65000 and not is_tie(name, v)]
+    return numpy.array(values, "f4")
+
+
+# ---------------------------------------------------------------------------
+# Files
+# ---------------------------------------------------------------------------
+
+
+def file_type(name):
+    exponent_bits, fraction_bits, bias, _ = FORMATS[name]
+    bits = 1 + exponent_bits + fraction_bits
+    kind = h5t.IEEE_F64LE.copy()
+    kind.set_fields(bits - 1, fraction_bits, exponent_bits, 0, fraction_bits)
+    kind.set_precision(bits)
+    kind.set_size((bits + 7) // 8)
+    kind.set_ebias(bias)
+    return kind
+
+
+def all_codes(name):
+    exponent_bits, fraction_bits, _, _ = FORMATS[name]
+    return numpy.arange(2 << (exponent_bits + fraction_bits)).astype(
+        "<u2" if exponent_bits + fraction_bits > 7 else "u1")
+
+
+def write_codes(path, name, codes):
+    """The same type on both sides: nothing is converted."""
+    with h5py.File(path, "a") as file:
+        data = h5d.create(file.id, name.encode(), file_type(name), h5s.create_simple(codes.shape))
+        data.write(h5s.ALL, h5s.ALL, codes, mtype=file_type(name))
+
+
+def read_codes(path, name):
+    with h5py.File(path, "r") as file:
+        data = file[name]
+        codes = numpy.zeros(data.shape, all_codes(name).dtype)
+        data.id.read(h5s.ALL, h5s.ALL, codes, mtype=file_type(name))
+        return codes
+
+
+def child_write(path):
+    with h5py.File(path, "w") as file:
+        for name in FORMATS:
+            values = test_values(name)
+            data = h5d.create(file.id, name.encode(), file_type(name),
+                              h5s.create_simple(values.shape))
+            data.write(h5s.ALL, h5s.ALL, values)
+
+
+def child_read(path):
+    with h5py.File(path, "r") as file:
+        print(json.dumps({name: [float(v).hex() for v in file[name][...]] for name in file}))
+
+
+def child_ctypes(path, plugin):
+    library = ctypes.CDLL(plugin)
+    library.fpconv_h5_last_error.restype = ctypes.c_char_p
+    if library.fpconv_h5_register() < 0:
+        sys.exit(library.fpconv_h5_last_error().decode())
+    child_write(path)
+
+
+# ---------------------------------------------------------------------------
+# Checks
+# ---------------------------------------------------------------------------
+
+
+def same(a, b):
+    return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+
+
+class Clients:
+    def __init__(self, preload, plugin):
+        self.preload, self.plugin, self.number, self.failed = preload, plugin, 0, 0
+
+    def run(self, command, profile=None, status=0, **more):
+        """Output and errors; with the preload library if a profile is named."""
+        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+        sanitizer = env.pop("FPCONV_TEST_SANITIZER", "")
+        libraries = [sanitizer] if sanitizer else []
+        if profile is not None:
+            libraries.append(self.preload)
+            env["FPCONV_H5_PROFILE"] = profile
+        if libraries:
+            env["LD_PRELOAD"] = ":".join(libraries)
+        done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=120)
+        if done.returncode != status:
+            raise AssertionError(f"{command[:3]} ended with {done.returncode}: {done.stderr[-800:]}")
+        return done.stdout, done.stderr
+
+    def child(self, profile, *arguments):
+        return self.run([sys.executable, SCRIPT, "--child", *arguments], profile)[0]
+
+    def check(self, what, function):
+        self.number += 1
+        try:
+            function()
+            print(f"ok {self.number} - {what}", flush=True)
+        except Exception as error:  # whatever it is, the other checks still run
+            self.failed += 1
+            print(f"not ok {self.number} - {what}\n# {type(error).__name__}: {error}", flush=True)
+
+    # h5py
+
+    def h5py_writes(self, profile):
+        self.child(profile, "write", "written.h5")
+        self.assert_written("written.h5", profile)
+
+    @staticmethod
+    def assert_written(path, profile):
+        for name in FORMATS:
+            for value, code in zip(test_values(name), read_codes(path, name)):
+                wanted = encode(name, float(value), profile)
+                assert code == wanted, f"{name}: {value!r} is {code:#x} and not {wanted:#x}"
+
+    def h5py_writes_identical(self):
+        self.child(None, "write", "plain.h5")
+        self.child("identical", "write", "identical.h5")
+        for name in FORMATS:
+            assert (read_codes("plain.h5", name) == read_codes("identical.h5", name)).all(), name
+
+    def library_alone_differs(self):
+        """Else the checks of `repaired` would show nothing."""
+        self.child(None, "write", "plain.h5")
+        stored = read_codes("plain.h5", "e2m1")[0]
+        assert stored == 1, f"HDF5 alone stores 0.75 as {stored:#x}: is its lost carry mended?"
+
+    def h5py_reads(self, profile):
+        read = json.loads(self.child(profile, "read", "codes.h5"))
+        for name in FORMATS:
+            for code, text in zip(all_codes(name), read[name]):
+                got, wanted = float.fromhex(text), decode(name, int(code), profile)
+                assert same(got, wanted), f"{name}: {code:#x} is {got} and not {wanted}"
+
+    def ctypes_registers(self):
+        self.child(None, "ctypes", "ctypes.h5", self.plugin)
+        self.assert_written("ctypes.h5", "repaired")
+
+    # HDF5's tools
+
+    def assert_printed(self, words, name, digits):
+        values = [float(word.replace("-nan", "nan")) for word in words]
+        wanted = [float(f"{decode(name, int(code), 'ocp'):.{digits}g}") for code in all_codes(name)]
+        assert len(values) == len(wanted), f"{name}: {len(values)} values"
+        for code, (got, want) in enumerate(zip(values, wanted)):
+            assert got == want or (math.isnan(got) and math.isnan(want)), \
+                f"{name}: {code:#x} is {got} and not {want}"
+
+    def h5dump(self):
+        for name in ("e5m2", "e4m3", "e3m2", "e2m3", "e2m1"):
+            text, _ = self.run(["h5dump", "-y", "-m", "%.17g", "-d", name, "codes.h5"], "ocp")
+            words = text[text.index("DATA {") + 6:].split("}")[0].replace(",", " ").split()
+            self.assert_printed(words, name, 17)
+
+    def h5ls(self):
+        for name in ("e4m3", "e2m1"):
+            text, _ = self.run(["h5ls", "-S", "-d", f"codes.h5/{name}"], "ocp")
+            words = text[text.index("Data:") + 5:].split()
+            self.assert_printed(words, name, 6)
+
+    def h5diff(self):
+        for name in ("e4m3", "e3m2", "e2m1"):
+            self.run(["h5diff", "codes.h5", "floats.h5", name], "ocp")
+        # 448 and others: HDF5 alone reads them as NaN or Inf
+        self.run(["h5diff", "codes.h5", "floats.h5", "e4m3"], None, status=1)
+
+    def h5repack(self):
+        self.run(["h5repack", "-f", "GZIP=4", "codes.h5", "packed.h5"], "ocp")
+        for name in FORMATS:
+            codes = read_codes("packed.h5", name)
+            for code, wanted in zip(codes, all_codes(name)):
+                got, want = decode(name, int(code), "ocp"), decode(name, int(wanted), "ocp")
+                assert same(got, want) or math.isnan(got) and math.isnan(want), \
+                    f"{name}: {wanted:#x} became {code:#x}"
+        with h5py.File("packed.h5", "r") as file:
+            assert file["bf16"].compression == "gzip"
+
+    # Manners
+
+    def no_hdf5(self):
+        for command in (["true"], [sys.executable, "-c", "print(1)"]):
+            out, errors = self.run(command, "ocp")
+            assert errors == "", errors
+
+    def unknown_profile(self):
+        _, errors = self.run(["h5dump", "-d", "e2m1", "codes.h5"], "best")
+        assert errors.count("FPCONV_H5_PROFILE") == 1 and "best" in errors, errors
+        _, errors = self.run(["h5dump", "-d", "e2m1", "codes.h5"], "")
+        assert errors == "", errors
+
+    def test(self):
+        for name in FORMATS:
+            write_codes("codes.h5", name, all_codes(name))
+        with h5py.File("floats.h5", "w") as file:
+            for name in FORMATS:
+                file[name] = numpy.array([decode(name, int(c), "ocp") for c in all_codes(name)], "f4")
+        checks = [("HDF5 alone differs", self.library_alone_differs),
+                  *((f"h5py writes, {p}", lambda p=p: self.h5py_writes(p))
+                    for p in ("repaired", "ocp", "ocp_sat")),
+                  ("h5py writes, identical", self.h5py_writes_identical),
+                  *((f"h5py reads, {p}", lambda p=p: self.h5py_reads(p)) for p in ("repaired", "ocp")),
+                  ("h5py with ctypes", self.ctypes_registers),
+                  ("h5dump", self.h5dump), ("h5ls", self.h5ls), ("h5diff", self.h5diff),
+                  ("h5repack", self.h5repack), ("programs without HDF5", self.no_hdf5),
+                  ("unknown profile", self.unknown_profile)]
+        print(f"1..{len(checks)}")
+        for what, function in checks:
+            self.check(what, function)
+        return self.failed > 0
+
+
+def main(arguments):
+    if arguments[0] == "--child":
+        {"write": child_write, "read": child_read, "ctypes": child_ctypes}[arguments[1]](*arguments[2:])
+        return 0
+    if not all(shutil.which(tool) for tool in TOOLS):
+        return 77
+    preload, plugin = map(os.path.abspath, arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        return Clients(preload, plugin).test()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
