@@ -87,6 +87,25 @@ static struct elements elements_of(const struct h5_pair *pair, void *buf, size_t
                              stride == 0 && dst_size > src_size};
 }
 
+/*
+ * Arrays, as datatypes, come one by one: the time of a call on few elements
+ * counts.  Few elements that grow are copied, so that the core need not take
+ * care of what overlaps.
+ */
+static fpconv_status convert_plain(const struct h5_pair *pair, const struct elements *e)
+{
+    enum { SHORT_BYTES = 256 };
+    const fpconv_format src = pair->src->format, dst = pair->dst->format;
+    const size_t bytes = e->n * pair->src->size;
+    if (e->backward && bytes <= SHORT_BYTES) {
+        char in[SHORT_BYTES];
+        memcpy(in, e->buf, bytes);
+        return fpconv_convert(dst, e->buf, src, in, e->n, pair->rule.policy);
+    }
+    return fpconv_convert_strided(dst, e->buf, e->dst_stride, src, e->buf, e->src_stride, e->n,
+                                  pair->rule.policy);
+}
+
 /* The source's codes in the machine's order are in `in`; the results go to `out`. */
 static fpconv_status convert_tile(const struct h5_pair *pair, void *out, void *in, size_t n,
                                   bool *denormal_seen)
@@ -204,11 +223,7 @@ static herr_t convert(const struct h5_pair *pair, const struct elements *e, hid_
         fp_h5_push_error(__func__, __LINE__, pair, "the exception handler asked to abort");
         return -1;
     }
-    if (pair->is_plain)
-        status = fpconv_convert_strided(pair->dst->format, e->buf, e->dst_stride, pair->src->format,
-                                        e->buf, e->src_stride, e->n, pair->rule.policy);
-    else
-        status = convert_tiles(pair, e);
+    status = pair->is_plain ? convert_plain(pair, e) : convert_tiles(pair, e);
     if (status == FPCONV_OK)
         return 0;
     fp_h5_push_error(__func__, __LINE__, pair, fpconv_strerror(status));

@@ -28,10 +28,9 @@ static int min_exponent(fpconv_format format)
     return 1 - fp_formats[format].bias;
 }
 
-static int max_exponent(fpconv_format format, fpconv_policy policy)
+static struct fp_value largest(fpconv_format format, fpconv_policy policy)
 {
-    const struct fp_format *f = &fp_formats[format];
-    return (int)(fp_max_finite(f, policy) >> f->fraction_bits) - f->bias;
+    return fp_unpack(format, fp_max_finite(&fp_formats[format], policy), policy);
 }
 
 /* As the loop: a subnormal source, or a result that is shifted below the normal
@@ -69,14 +68,14 @@ static bool loses_carry(const struct h5_pair *pair, const struct h5_rule *rule, 
     const bool marked =
         rule->carry == CARRY_STICKY ? *denormal_seen : rule->carry == CARRY_LOST && denormal;
     return marked && v.class == VALUE_FINITE &&
-           v.exponent <= max_exponent(pair->dst->format, rule->policy) &&
+           v.exponent <= largest(pair->dst->format, rule->policy).exponent &&
            carries_out(pair->dst->format, v);
 }
 
 /* Is a finite value above the destination's largest finite one? */
 static bool is_above_max(fpconv_format dst, struct fp_value v, fpconv_policy policy)
 {
-    const struct fp_value max = fp_unpack(dst, fp_max_finite(&fp_formats[dst], policy), policy);
+    const struct fp_value max = largest(dst, policy);
     return v.class == VALUE_FINITE &&
            (v.exponent > max.exponent ||
             (v.exponent == max.exponent && v.significand > max.significand));
@@ -100,15 +99,16 @@ uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *ru
 /* Does a finite value overflow: not even round to the largest finite one? */
 static bool overflows(fpconv_format dst, struct fp_value v, const struct h5_rule *rule)
 {
-    if (v.exponent > max_exponent(dst, rule->policy))
-        return true; /* for FPCONV_HDF5 this is all; a value below never rounds up */
-    if (rule->policy == FPCONV_HDF5 || !is_above_max(dst, v, rule->policy))
-        return false;
-    const int drop = 63 - fp_formats[dst].fraction_bits;
-    const struct fp_value max =
-        fp_unpack(dst, fp_max_finite(&fp_formats[dst], rule->policy), rule->policy);
+    const struct fp_value max = largest(dst, rule->policy);
+    const bool is_hif8 = fp_formats[dst].specials == SPECIALS_TAPERED;
+    if (v.exponent > max.exponent)
+        return true;
+    if (!is_above_max(dst, v, rule->policy) || (rule->policy == FPCONV_HDF5 && !is_hif8))
+        return false; /* FPCONV_HDF5 rounds down to the largest one */
+    /* one bit of fraction is left where hif8 ends, and ties go away from zero */
+    const int drop = 63 - (is_hif8 ? 1 : fp_formats[dst].fraction_bits);
     return rule->eager_overflow ||
-           fp_round_shift(v.significand, drop, false) > max.significand >> drop;
+           fp_round_shift(v.significand, drop, is_hif8) > max.significand >> drop;
 }
 
 bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_except_t *exception)
