@@ -117,6 +117,11 @@ fp_scatter *fp_cpu_scatter(void)
     return levels[current_level()].kernels->scatter;
 }
 
+const struct fp_block_kernels *fp_cpu_blocks(void)
+{
+    return levels[current_level()].kernels->blocks;
+}
+
 const char *fpconv_cpu_name(void)
 {
     return levels[current_level()].kernels->name;

@@ -19,4 +19,7 @@ fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy pol
 fp_gather *fp_cpu_gather(void);
 fp_scatter *fp_cpu_scatter(void);
 
+/* Packing and blocks at the level in use. */
+const struct fp_block_kernels *fp_cpu_blocks(void);
+
 #endif /* FPCONV_SRC_CPU_H */

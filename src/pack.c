@@ -11,8 +11,8 @@
 
 #include "fpconv/pack.h"
 
+#include "cpu.h"
 #include "formats.h"
-#include "kernels/packing.h"
 #include "overlap.h"
 
 /* A multiple of 4, so that every tile begins at a byte of the packed side. */
@@ -33,6 +33,18 @@ size_t fpconv_packed_size(fpconv_format format, size_t n)
         return __builtin_mul_overflow(n, bits / 8, &bytes) ? SIZE_MAX : bytes;
     /* fewer than n bytes: eight elements occupy as many bytes as one has bits */
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
+
+static void pack_codes(fpconv_format format, void *dst, const void *src, size_t n)
+{
+    const struct fp_block_kernels *kernels = fp_cpu_blocks();
+    (fpconv_format_bits(format) == 4 ? kernels->pack_4 : kernels->pack_6)(dst, src, n);
+}
+
+static void unpack_codes(fpconv_format format, void *dst, const void *src, size_t n)
+{
+    const struct fp_block_kernels *kernels = fp_cpu_blocks();
+    (fpconv_format_bits(format) == 4 ? kernels->unpack_4 : kernels->unpack_6)(dst, src, n);
 }
 
 static fpconv_status check_buffers(const void *dst, size_t dst_bytes, const void *src,
@@ -57,7 +69,7 @@ static void pack_tiles(fpconv_format format, char *dst, fpconv_format src_format
         const size_t count = n - done < TILE ? n - done : TILE;
         uint8_t codes[TILE];
         (void)fpconv_convert(format, codes, src_format, src + done * src_size, count, policy);
-        fp_pack_codes(format, dst + fpconv_packed_size(format, done), codes, count);
+        pack_codes(format, dst + fpconv_packed_size(format, done), codes, count);
     }
 }
 
@@ -71,7 +83,7 @@ static void unpack_tiles(fpconv_format dst_format, char *dst, fpconv_format form
         const size_t count = left % TILE ? left % TILE : TILE;
         uint8_t codes[TILE];
         left -= count;
-        fp_unpack_codes(format, codes, src + fpconv_packed_size(format, left), count);
+        unpack_codes(format, codes, src + fpconv_packed_size(format, left), count);
         (void)fpconv_convert(dst_format, dst + left * dst_size, format, codes, count, policy);
     }
 }
@@ -96,7 +108,7 @@ fpconv_status fpconv_pack(fpconv_format format, void *dst, const void *src, size
     else if (dst == src)
         pack_tiles(format, dst, format, src, n, FPCONV_OCP);
     else
-        fp_pack_codes(format, dst, src, n);
+        pack_codes(format, dst, src, n);
     return FPCONV_OK;
 }
 
@@ -116,7 +128,7 @@ fpconv_status fpconv_unpack(fpconv_format format, void *dst, const void *src, si
     else if (dst == src)
         unpack_tiles(format, dst, format, src, n, FPCONV_OCP);
     else
-        fp_unpack_codes(format, dst, src, n);
+        unpack_codes(format, dst, src, n);
     return FPCONV_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bits.h"
+#include "cpu.h"
 #include "overlap.h"
 #include "scale.h"
 
@@ -269,14 +270,19 @@ static struct chooser make_chooser(const fpconv_scheme *scheme, char *scales, bo
     return c;
 }
 
+static struct fp_value mx_scale(uint8_t code)
+{
+    return code == E8M0_NAN ? (struct fp_value){VALUE_NAN, false, 0, 0}
+                            : fp_power_of_two(code - E8M0_BIAS);
+}
+
 static struct fp_value load_scale(const struct chooser *c, size_t index)
 {
     const size_t size = scalings[c->scheme->scaling].scale_size;
     const uint64_t code = bits_load(c->scales + index * size, size);
     switch (c->scheme->scaling) {
     case FPCONV_MX:
-        return code == E8M0_NAN ? (struct fp_value){VALUE_NAN, false, 0, 0}
-                                : fp_power_of_two((int)code - E8M0_BIAS);
+        return mx_scale((uint8_t)code);
     case FPCONV_NVFP4:
         return fp_multiply(fp_unpack(FPCONV_E4M3, code, FPCONV_OCP), c->tensor_scale);
     case FPCONV_POW2_ROW:
@@ -318,6 +324,17 @@ static void choose_scale(const struct chooser *c, size_t index, struct fp_value 
 /* -------------------------------------------------------------------------- */
 /* Strips                                                                     */
 /* -------------------------------------------------------------------------- */
+
+/* The scale of the element in a row and column. */
+static size_t scale_index(fpconv_scaling scaling, const struct matrix *m, size_t row, size_t column)
+{
+    const size_t block = scalings[scaling].block;
+    if (block)
+        return row * (m->columns / block + (m->columns % block != 0)) + column / block;
+    if (is_per_column(scaling))
+        return column;
+    return scaling == FPCONV_PER_TENSOR ? 0 : row;
+}
 
 /* Up to STRIP values of one row as f64, which holds those of every source. */
 struct strip {
@@ -374,22 +391,81 @@ static void store_codes(const struct chooser *c, const struct matrix *dst, size_
 /* Quantizing                                                                 */
 /* -------------------------------------------------------------------------- */
 
+/* Blocks `first` on of a matrix, from a strip. */
+static void quantize_strip(const struct chooser *c, const struct strip *strip, size_t first,
+                           uint32_t *quotients)
+{
+    const size_t block = scalings[c->scheme->scaling].block;
+    for (size_t i = 0; i < strip->n; i += block, first++) {
+        const size_t n = min_size(strip->n - i, block);
+        choose_scale(c, first, from_f64(amax_of(strip->codes + i, n, false)));
+        divide(quotients + i, strip->codes + i, n, load_scale(c, first));
+    }
+}
+
 static void quantize_blocks(const struct chooser *c, const struct matrix *dst,
                             const struct matrix *src)
 {
-    const size_t block = scalings[c->scheme->scaling].block;
     struct strip strip;
     uint32_t quotients[STRIP];
-    size_t index = 0;
     for (size_t row = 0; row < src->rows; row++)
         for (size_t column = 0; column < src->columns; column += STRIP) {
             load_strip(&strip, src, row, column);
-            for (size_t i = 0; i < strip.n; i += block, index++) {
-                const size_t n = min_size(strip.n - i, block);
-                choose_scale(c, index, from_f64(amax_of(strip.codes + i, n, false)));
-                divide(quotients + i, strip.codes + i, n, load_scale(c, index));
-            }
+            quantize_strip(c, &strip, scale_index(c->scheme->scaling, src, row, column), quotients);
             store_codes(c, dst, row, column, quotients, strip.n);
+        }
+}
+
+/* MX from formats that f32 holds: whole groups of blocks through the kernel, the
+ * rest filled up with zeros, and what the kernel leaves by quantize_strip. */
+
+enum { MX_GROUP = 4 * MX_BLOCK };
+
+static void quantize_f32_strip(const struct chooser *c, const char *values, size_t n, size_t first,
+                               uint32_t *quotients)
+{
+    const struct fp_block_kernels *kernels = fp_cpu_blocks();
+    const int e_max = c->largest.exponent;
+    const uint32_t fraction_max = c->scheme->rule == FPCONV_SCALE_CEIL
+                                      ? (uint32_t)(c->largest.significand >> 40) & 0x7fffff
+                                      : 0x7fffff;
+    uint8_t scales[STRIP / MX_BLOCK];
+    const size_t whole = n / MX_GROUP * MX_GROUP;
+    uint32_t unusual =
+        kernels->mx_quotients(quotients, scales, values, whole / MX_BLOCK, e_max, fraction_max);
+    if (n > whole) {
+        float rest[MX_GROUP] = {0};
+        memcpy(rest, values + whole * sizeof(float), (n - whole) * sizeof(float));
+        unusual |= kernels->mx_quotients(quotients + whole, scales + whole / MX_BLOCK, rest,
+                                         MX_GROUP / MX_BLOCK, e_max, fraction_max)
+                   << whole / MX_BLOCK;
+    }
+    memcpy(c->scales + first, scales, (n + MX_BLOCK - 1) / MX_BLOCK);
+    for (; unusual; unusual &= unusual - 1) {
+        const size_t block = (size_t)__builtin_ctz(unusual), start = block * MX_BLOCK;
+        struct strip strip = {.n = min_size(n - start, MX_BLOCK)};
+        (void)fpconv_convert(FPCONV_F64, strip.codes, FPCONV_F32, values + start * sizeof(float),
+                             strip.n, FPCONV_OCP);
+        quantize_strip(c, &strip, first + block, quotients + start);
+    }
+}
+
+static void quantize_mx(const struct chooser *c, const struct matrix *dst, const struct matrix *src)
+{
+    const size_t size = fp_formats[src->format].size;
+    uint32_t quotients[STRIP];
+    float values[STRIP];
+    for (size_t row = 0; row < src->rows; row++)
+        for (size_t column = 0; column < src->columns; column += STRIP) {
+            const size_t n = min_size(src->columns - column, STRIP);
+            const char *start =
+                src->data + (ptrdiff_t)row * src->stride + (ptrdiff_t)(column * size);
+            if (src->format != FPCONV_F32) {
+                (void)fpconv_convert(FPCONV_F32, values, src->format, start, n, FPCONV_OCP);
+                start = (const char *)values;
+            }
+            quantize_f32_strip(c, start, n, scale_index(FPCONV_MX, src, row, column), quotients);
+            store_codes(c, dst, row, column, quotients, n);
         }
 }
 
@@ -455,11 +531,15 @@ static void quantize_columns(const struct chooser *c, const struct matrix *dst,
 
 static void quantize(const struct chooser *c, const struct matrix *dst, const struct matrix *src)
 {
-    if (scalings[c->scheme->scaling].block)
+    const fpconv_scaling scaling = c->scheme->scaling;
+    const bool has_kernel = scaling == FPCONV_MX && fp_cpu_blocks()->mx_quotients;
+    if (has_kernel && !c->given && src->format != FPCONV_F64)
+        quantize_mx(c, dst, src);
+    else if (scalings[scaling].block)
         quantize_blocks(c, dst, src);
-    else if (is_per_column(c->scheme->scaling))
+    else if (is_per_column(scaling))
         quantize_columns(c, dst, src);
-    else if (c->scheme->scaling == FPCONV_PER_TENSOR)
+    else if (scaling == FPCONV_PER_TENSOR)
         quantize_rows(c, dst, src, 0, src->rows, 0);
     else
         for (size_t row = 0; row < src->rows; row++)
@@ -469,17 +549,6 @@ static void quantize(const struct chooser *c, const struct matrix *dst, const st
 /* -------------------------------------------------------------------------- */
 /* Dequantizing                                                               */
 /* -------------------------------------------------------------------------- */
-
-/* The scale of the element in a row and column. */
-static size_t scale_index(fpconv_scaling scaling, const struct matrix *m, size_t row, size_t column)
-{
-    const size_t block = scalings[scaling].block;
-    if (block)
-        return row * (m->columns / block + (m->columns % block != 0)) + column / block;
-    if (is_per_column(scaling))
-        return column;
-    return scaling == FPCONV_PER_TENSOR ? 0 : row;
-}
 
 /* How many columns, from the first of a strip of n, share a scale. */
 static size_t scale_run(fpconv_scaling scaling, size_t n)
@@ -498,6 +567,30 @@ static void multiply(fpconv_format format, char *dst, const uint32_t *values, si
     }
 }
 
+/*
+ * Products of MX elements and ordinary scales are exact in f32, so that another
+ * format is reached from there.  `values` are those of the elements, and may be
+ * the destination.
+ */
+static void dequantize_mx_strip(const uint8_t *scales, fpconv_format format, char *dst,
+                                char *values, size_t n)
+{
+    const size_t size = fp_formats[format].size;
+    const size_t whole = n / MX_BLOCK;
+    uint32_t unusual = fp_cpu_blocks()->mx_products(values, scales, whole);
+    if (dst != values)
+        (void)fpconv_convert(format, dst, FPCONV_F32, values, whole * MX_BLOCK, FPCONV_OCP);
+    if (n % MX_BLOCK)
+        unusual |= UINT32_C(1) << whole;
+    for (; unusual; unusual &= unusual - 1) {
+        const size_t block = (size_t)__builtin_ctz(unusual), start = block * MX_BLOCK;
+        const size_t count = min_size(n - start, MX_BLOCK);
+        uint32_t elements[MX_BLOCK];
+        memcpy(elements, values + start * sizeof(float), count * sizeof(float));
+        multiply(format, dst + start * size, elements, count, mx_scale(scales[block]));
+    }
+}
+
 static void dequantize_strip(const struct chooser *c, const struct matrix *dst,
                              const struct matrix *src, size_t row, size_t column)
 {
@@ -508,10 +601,17 @@ static void dequantize_strip(const struct chooser *c, const struct matrix *dst,
     const char *codes = src->data + (ptrdiff_t)row * src->stride +
                         (ptrdiff_t)fpconv_packed_size(src->format, column);
     char *start = dst->data + (ptrdiff_t)row * dst->stride + (ptrdiff_t)(column * size);
-    uint32_t values[STRIP];
+    const bool has_kernel = scaling == FPCONV_MX && fp_cpu_blocks()->mx_products;
+    uint32_t buffer[STRIP];
+    char *values = has_kernel && dst->format == FPCONV_F32 ? start : (char *)buffer;
     (void)fpconv_convert_from_packed(FPCONV_F32, values, src->format, codes, n, FPCONV_OCP);
+    if (has_kernel) {
+        const size_t first = scale_index(scaling, src, row, column);
+        dequantize_mx_strip((const uint8_t *)c->scales + first, dst->format, start, values, n);
+        return;
+    }
     for (size_t i = 0; i < n; i += run)
-        multiply(dst->format, start + i * size, values + i, min_size(n - i, run),
+        multiply(dst->format, start + i * size, buffer + i, min_size(n - i, run),
                  load_scale(c, scale_index(scaling, src, row, column + i)));
 }
 

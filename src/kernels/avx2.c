@@ -46,6 +46,13 @@ LANES vec u16_power_of_2_right(int exponent, vec k)
     return _mm256_shuffle_epi8(table, index);
 }
 
+/* The largest of each lane of four over the halves of a vector. */
+LANES void s32_store_maxima_of_quarters(int32_t out[4], vec a)
+{
+    const __m128i half = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    memcpy(out, &half, sizeof(half));
+}
+
 #define vec_spread(v) _mm256_permute4x64_epi64(v, 0xd8)
 
 /* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */

@@ -95,6 +95,21 @@ LANES vec u32_nonzero_bit(vec a)
     return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(a, a), u32_set(1));
 }
 
+LANES vec u32_clear_where_zero(vec a, vec b)
+{
+    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(b, b), a);
+}
+
+/* The largest of each lane of four over the quarters of a vector. */
+LANES void s32_store_maxima_of_quarters(int32_t out[4], vec a)
+{
+    const __m256i half =
+        _mm256_max_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+    const __m128i quarter =
+        _mm_max_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    memcpy(out, &quarter, sizeof(quarter));
+}
+
 LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
 {
     return _mm512_mask_blend_epi16(where, a, u16_set(ones));

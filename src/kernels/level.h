@@ -5,7 +5,9 @@
  *
  * Included last by the file of an instruction set, which defines LEVEL, its name.
  */
+#include "blocks.h"
 #include "narrow.h"
+#include "packing.h"
 #include "widen.h"
 
 #define LEVEL_CONCAT_(a, b) a##b
@@ -222,10 +224,13 @@ static const fp_kernel_table table = {
     [FPCONV_BF16] = {FOR_EACH_BYTE_FORMAT(TO_BF16) TO_BF16(F64) TO_BF16(F32)},
     FOR_EACH_BYTE_FORMAT(TO_BYTE)};
 
+static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4,     pack_6,
+                                                      unpack_6, mx_quotients, mx_products};
+
 #ifndef VEC_HAS_GATHER
 #define gather_elements NULL
 #define scatter_elements NULL
 #endif
 
-const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {LEVEL_STRING(LEVEL), &table,
-                                                            gather_elements, scatter_elements};
+const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {
+    LEVEL_STRING(LEVEL), &table, gather_elements, scatter_elements, &block_kernels};

@@ -79,6 +79,11 @@ LANES vec u8_clear_where_zero(vec a, vec b)
     return vec_and(a, vtstq_u8(b, b));
 }
 
+LANES vec u32_clear_where_zero(vec a, vec b)
+{
+    return vec_and(a, vreinterpretq_u8_u32(vtstq_u32(V32(b), V32(b))));
+}
+
 LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
 {
     return vec_or_and(a, where, u16_set(ones));

@@ -6,6 +6,7 @@
 #include "../bits.h"
 #include "../codec.h"
 #include "kernels.h"
+#include "packing.h"
 
 /* Formats and policy are constants wherever this is called: the rows fold. */
 static inline __attribute__((always_inline)) void convert_loop(fpconv_format dst_format, char *dst,
@@ -59,4 +60,7 @@ static const fp_kernel_table table = {[FPCONV_F32] = {FPCONV_FORMATS(ROW_TO_F32)
                                       [FPCONV_F64] = {FPCONV_FORMATS(ROW_TO_F64)},
                                       FPCONV_NARROW_FORMATS(ROW_FROM_WIDE)};
 
-const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL, NULL};
+static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4, pack_6,
+                                                      unpack_6, NULL,     NULL};
+
+const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL, NULL, &block_kernels};

@@ -30,6 +30,11 @@ LANES vec u8_clear_where_zero(vec a, vec b)
     return vec_clear(a, u8_equal(b, u8_set(0)));
 }
 
+LANES vec u32_clear_where_zero(vec a, vec b)
+{
+    return vec_clear(a, MM(cmpeq_epi32)(b, u32_set(0)));
+}
+
 LANES mask16 u16_greater(vec a, vec b)
 {
     const vec flip = u16_set(0x8000);

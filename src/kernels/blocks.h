@@ -1,0 +1,114 @@
+/*
+ * blocks.h - the power-of-two scales of MX blocks: the algorithms
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Included by the file of each instruction set.  Scaling by a power of two adds
+ * to the exponent field, in integer lanes; what that is not good enough for is
+ * left to the caller, block by block.
+ */
+
+enum { BLOCK = 32, BLOCK_BYTES = BLOCK * sizeof(float), GROUP = 4 };
+
+#if VEC_BYTES == 16
+#define s32_store_maxima_of_quarters vec_store
+#endif
+
+LANES vec s32_max_of_pairs(vec a, vec b)
+{
+    vec pairs[2];
+    vec_unpack_u32(a, b, pairs);
+    return s32_max(pairs[0], pairs[1]);
+}
+
+/* The largest magnitude in each lane of a block. */
+LANES vec block_lane_maxima(const char *src)
+{
+    vec result = u32_set(0);
+    for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES)
+        result = s32_max(result, vec_clear(vec_load(src + i), u32_set(0x80000000)));
+    return result;
+}
+
+/*
+ * The amaxes of four blocks at once.  Interleaving two vectors of maxima and
+ * taking the larger of what were neighbours halves the lanes of both; in this
+ * order the last four of each 128 bits belong to blocks 0, 1, 2, 3.
+ */
+LANES void group_amaxes(int32_t amax[GROUP], const char *src)
+{
+    const vec even =
+        s32_max_of_pairs(block_lane_maxima(src), block_lane_maxima(src + 2 * BLOCK_BYTES));
+    const vec odd = s32_max_of_pairs(block_lane_maxima(src + BLOCK_BYTES),
+                                     block_lane_maxima(src + 3 * BLOCK_BYTES));
+    s32_store_maxima_of_quarters(amax, s32_max_of_pairs(even, odd));
+}
+
+/* magnitude - shift in f32's exponent field; 0 below the limit, which only values
+ * that round to 0 are.  The sign stays. */
+LANES void shift_block_down(char *dst, const char *src, uint32_t limit, uint32_t shift)
+{
+    const vec sign_bit = u32_set(0x80000000);
+    for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES) {
+        const vec value = vec_load(src + i);
+        const vec magnitude = vec_clear(value, sign_bit);
+        const mask32 vanishes = s32_greater(u32_set(limit), magnitude);
+        const vec shifted = u32_sub(magnitude, u32_set(shift));
+        vec_store(dst + i, vec_or_and(u32_select(vanishes, u32_set(0), shifted), value, sign_bit));
+    }
+}
+
+/*
+ * Quotients below 2^-40 are 0 in every element format.  A block is ordinary if
+ * that limit is a normal number, and so are all that stay above it, and if there
+ * is no Inf or NaN; or if it is all zero.
+ */
+enum { QUOTIENT_MIN = -40, ORDINARY_CODE_MIN = 1 - QUOTIENT_MIN };
+
+static uint32_t mx_quotients(void *restrict dst, uint8_t *restrict scales, const void *restrict src,
+                             size_t blocks, int e_max, uint32_t fraction_max)
+{
+    char *out = dst;
+    const char *in = src;
+    uint32_t unusual = 0;
+    for (size_t i = 0; i < blocks; i += GROUP) {
+        int32_t amax[GROUP];
+        group_amaxes(amax, in);
+        for (size_t j = 0; j < GROUP; j++, in += BLOCK_BYTES, out += BLOCK_BYTES) {
+            const uint32_t bits = (uint32_t)amax[j];
+            const bool up = (bits & 0x7fffff) > fraction_max;
+            const int code = (int)(bits >> 23) + up - e_max;
+            const bool zero = bits == 0;
+            const bool ordinary = code >= ORDINARY_CODE_MIN && bits < 0x7f800000;
+            const uint32_t limit = zero ? INT32_MAX : (uint32_t)(code + QUOTIENT_MIN) << 23;
+            unusual |= (uint32_t)(!ordinary && !zero) << (i + j);
+            scales[i + j] = zero ? 0 : (uint8_t)code;
+            shift_block_down(out, in, limit, (uint32_t)(code - 127) << 23);
+        }
+    }
+    return unusual;
+}
+
+/* Products of f32 elements between 2^-22 and 2^17 with these scales are normal. */
+enum { PRODUCT_CODE_MIN = 127 - 104, PRODUCT_CODE_MAX = 127 + 110 };
+
+static uint32_t mx_products(void *values, const uint8_t *scales, size_t blocks)
+{
+    char *p = values;
+    uint32_t unusual = 0;
+    for (size_t b = 0; b < blocks; b++, p += BLOCK_BYTES) {
+        if (scales[b] < PRODUCT_CODE_MIN || scales[b] > PRODUCT_CODE_MAX) {
+            unusual |= UINT32_C(1) << b;
+            continue;
+        }
+        const vec shift = u32_set(((uint32_t)scales[b] - 127) << 23);
+        for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES) {
+            const vec value = vec_load(p + i);
+            const vec magnitude = vec_clear(value, u32_set(0x80000000));
+            const mask32 is_finite = s32_greater(u32_set(0x7f800000), magnitude);
+            const vec added = u32_select(is_finite, shift, u32_set(0));
+            vec_store(p + i, u32_add(value, u32_clear_where_zero(added, magnitude)));
+        }
+    }
+    return unusual;
+}
