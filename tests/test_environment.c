@@ -142,20 +142,11 @@ static void run_in(int rounding, unsigned subnormal_mode, int raised)
 
 static const int roundings[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
 
-/* Is this one of the pairs to try?  Under FPCONV_TEST_SCALE only some are. */
-static bool is_tried(void)
-{
-    static unsigned turn;
-    return turn++ % test_scale() == 0;
-}
-
 static void for_each_environment(int raised)
 {
     FOR_EACH_FORMAT (dst)
         FOR_EACH_FORMAT (src)
             FOR_EACH_POLICY (policy) {
-                if (!is_tried())
-                    continue;
                 fill_stream(&stream, dst, src, policy);
                 for (size_t r = 0; r < ARRAY_COUNT(roundings); r++)
                     for (size_t m = 0; m < ARRAY_COUNT(subnormal_modes); m++)
