@@ -112,8 +112,9 @@ struct probes {
     H5T_conv_t function; /* the one last met, and whose it is */
     bool is_from_library;
     unsigned n;
-    uint64_t code[PROBE_MAX];    /* of the source */
-    uint64_t library[PROBE_MAX]; /* what the library made of them */
+    uint64_t code[PROBE_MAX]; /* of the source */
+    /* the same as elements in memory, what the library made of them, what we did */
+    char source[PROBE_MAX * 8], library[PROBE_MAX * 8], ours[PROBE_MAX * 8];
 };
 /* Fills pair->findings, before the pair is registered; `room` is for the probes. */
 void fp_h5_probe(struct h5_pair *pair, struct probes *room);

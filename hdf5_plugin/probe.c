@@ -29,12 +29,15 @@ static unsigned magnitude_bits(fpconv_format format)
     return fp_formats[format].exponent_bits + fp_formats[format].fraction_bits;
 }
 
-/* A magnitude, with alternating signs. */
+/* A magnitude, with both signs for a destination of one byte, else in turn. */
 static void add_magnitude(struct probes *p, uint64_t magnitude)
 {
     const uint64_t sign = UINT64_C(1) << magnitude_bits(p->pair->src->format);
-    if (magnitude < sign)
-        add(p, magnitude | (p->n & 1 ? sign : 0));
+    if (magnitude >= sign)
+        return;
+    if (p->pair->dst->size == 1)
+        add(p, magnitude | sign);
+    add(p, magnitude | (p->pair->dst->size > 1 && p->n % 2 ? sign : 0));
 }
 
 /* A magnitude and its two neighbours. */
@@ -117,18 +120,15 @@ static void add_destinations(struct probes *p)
         add_destination(p, ones >> (f->fraction_bits - 1 - bit));
 }
 
-/* Every exponent of the source, with all ones, with a lone last bit and with
- * alternating bits; these follow the subnormal ones. */
+/* Every exponent of the source, with all ones, a lone last bit or alternating bits;
+ * these follow the subnormal ones. */
 static void add_exponents(struct probes *p)
 {
     const struct fp_format *f = &fp_formats[p->pair->src->format];
     const uint64_t ones = (UINT64_C(1) << f->fraction_bits) - 1;
     for (uint64_t exponent = (UINT64_C(1) << f->exponent_bits) - 1; exponent-- > 0;) {
-        add_magnitude(p, exponent << f->fraction_bits | ones);
-        if (exponent % 4 == 0 || exponent == 1) {
-            add_magnitude(p, exponent << f->fraction_bits | 1);
-            add_magnitude(p, exponent << f->fraction_bits | ones / 3);
-        }
+        const uint64_t fraction = exponent % 4 == 0 ? 1 : exponent % 4 == 1 ? ones / 3 : ones;
+        add_magnitude(p, exponent << f->fraction_bits | fraction);
     }
 }
 
@@ -175,19 +175,30 @@ static uint64_t ordered(const struct h5_side *side, uint64_t code)
     return __builtin_bswap64(code) >> (64 - bits);
 }
 
-/* In one call, and in the place of the answers: they need no more room. */
+/* All in one call. */
 static bool ask_library(struct probes *p, hid_t dst_type)
 {
-    const size_t src_size = fp_formats[p->pair->src->format].size;
-    const size_t dst_size = fp_formats[p->pair->dst->format].size;
-    char *buf = (char *)p->library;
+    const struct h5_side *src = p->pair->src;
     for (size_t i = 0; i < p->n; i++)
-        bits_store(buf + i * src_size, src_size, ordered(p->pair->src, p->code[i]));
-    if (H5Tconvert(fp_h5_side_type(p->pair->src), dst_type, p->n, buf, NULL, H5P_DEFAULT) < 0)
-        return false;
-    for (size_t i = p->n; i-- > 0;)
-        p->library[i] = ordered(p->pair->dst, bits_load(buf + i * dst_size, dst_size));
-    return true;
+        bits_store(p->source + i * src->size, src->size, ordered(src, p->code[i]));
+    memcpy(p->library, p->source, p->n * src->size);
+    return H5Tconvert(fp_h5_side_type(src), dst_type, p->n, p->library, NULL, H5P_DEFAULT) >= 0;
+}
+
+/* By the very code that converts data. */
+static bool ask_ourselves(struct probes *p, const struct h5_rule *rule)
+{
+    struct h5_pair trial = *p->pair;
+    fp_h5_set_rule(&trial, *rule);
+    memcpy(p->ours, p->source, p->n * trial.src->size);
+    return fp_h5_convert_buffer(&trial, p->ours, p->n, H5I_INVALID_HID, H5I_INVALID_HID,
+                                H5I_INVALID_HID) >= 0;
+}
+
+static uint64_t answer(const struct probes *p, const char *answers, size_t i)
+{
+    const struct h5_side *dst = p->pair->dst;
+    return ordered(dst, bits_load(answers + i * dst->size, dst->size));
 }
 
 static const void *object_of(const void *address)
@@ -223,12 +234,13 @@ static bool is_from_library(struct probes *p, H5T_conv_t function)
  * 2^(e+1), the right result is 2^(e+1), or where that is not finite the largest
  * finite value, and the library returned 2^e.
  */
-static bool is_lost_carry(const struct probes *p, unsigned i, uint64_t right, fpconv_policy policy)
+static bool is_lost_carry(const struct probes *p, size_t i, fpconv_policy policy)
 {
     const fpconv_format dst = p->pair->dst->format;
+    const uint64_t right = answer(p, p->ours, i);
     const struct fp_value source = fp_unpack(p->pair->src->format, p->code[i], policy);
     const struct fp_value wanted = fp_unpack(dst, right, policy);
-    const struct fp_value got = fp_unpack(dst, p->library[i], policy);
+    const struct fp_value got = fp_unpack(dst, answer(p, p->library, i), policy);
     const uint64_t one = UINT64_C(1) << 63;
     const uint64_t max = fp_max_finite(&fp_formats[dst], policy);
     const bool is_max = (right & ((UINT64_C(1) << magnitude_bits(dst)) - 1)) == max;
@@ -243,34 +255,44 @@ struct tally {
     unsigned differed, unexplained, bugs;
 };
 
-static struct tally compare(const struct probes *p, const struct h5_rule *rule)
+/* How many answers differ under a rule. */
+static unsigned count_differences(struct probes *p, const struct h5_rule *rule)
 {
-    struct tally t = {0, 0, 0};
+    if (!ask_ourselves(p, rule))
+        return p->n;
+    if (memcmp(p->ours, p->library, p->n * p->pair->dst->size) == 0)
+        return 0;
+    unsigned differed = 0;
+    for (size_t i = 0; i < p->n; i++)
+        differed += answer(p, p->ours, i) != answer(p, p->library, i);
+    return differed;
+}
+
+/* The same, and what explains them. */
+static struct tally explain_differences(struct probes *p, const struct h5_rule *rule)
+{
+    struct tally t = {.differed = count_differences(p, rule)};
     bool denormal_seen = false;
-    for (unsigned i = 0; i < p->n; i++) {
-        const uint64_t right = fp_h5_convert_code(p->pair, rule, p->code[i], &denormal_seen);
-        if (right == p->library[i])
+    for (size_t i = 0; t.differed > 0 && i < p->n; i++) {
+        const bool denormal = fp_h5_is_denormal(p->pair, p->code[i], rule->policy);
+        denormal_seen = denormal_seen || denormal;
+        if (answer(p, p->ours, i) == answer(p, p->library, i))
             continue;
-        t.differed++;
-        if (!is_lost_carry(p, i, right, rule->policy))
-            t.unexplained++;
-        else if (fp_h5_is_denormal(p->pair, p->code[i], rule->policy))
-            t.bugs |= FPCONV_H5_BUG_LOST_CARRY;
-        else if (denormal_seen)
-            t.bugs |= FPCONV_H5_BUG_STICKY_CARRY;
+        if (denormal_seen && is_lost_carry(p, i, rule->policy))
+            t.bugs |= denormal ? FPCONV_H5_BUG_LOST_CARRY : FPCONV_H5_BUG_STICKY_CARRY;
         else
             t.unexplained++;
     }
     return t;
 }
 
-static void find_repaired(const struct probes *p, struct h5_findings *f)
+static void find_repaired(struct probes *p, struct h5_findings *f)
 {
     static const struct h5_rule candidates[] = {{.policy = FPCONV_HDF5},
                                                 {.policy = FPCONV_OCP},
                                                 {.policy = FPCONV_OCP, .eager_overflow = true}};
     for (unsigned i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
-        const struct tally t = compare(p, &candidates[i]);
+        const struct tally t = explain_differences(p, &candidates[i]);
         if (i == 0 || (t.unexplained == 0 && !f->repaired_known)) {
             f->differed[FPCONV_H5_REPAIRED] = t.differed;
             f->bugs = t.bugs;
@@ -282,14 +304,13 @@ static void find_repaired(const struct probes *p, struct h5_findings *f)
     }
 }
 
-static void find_identical(const struct probes *p, struct h5_findings *f)
+static void find_identical(struct probes *p, struct h5_findings *f)
 {
     for (int carry = CARRY_KEPT; carry <= CARRY_STICKY && !f->identical_known; carry++) {
         f->identical = f->repaired;
         f->identical.carry = (enum h5_carry)carry;
-        const struct tally t = compare(p, &f->identical);
-        f->differed[FPCONV_H5_IDENTICAL] = t.differed;
-        f->identical_known = t.differed == 0;
+        f->differed[FPCONV_H5_IDENTICAL] = count_differences(p, &f->identical);
+        f->identical_known = f->differed[FPCONV_H5_IDENTICAL] == 0;
     }
 }
 
@@ -313,9 +334,9 @@ static bool follows_reference(struct probes *p, struct h5_findings *f, hid_t dst
         return false;
     make_probes(p);
     thin_out(p);
-    if (!ask_library(p, dst_type) || compare(p, &reference->identical).differed > 0)
+    if (!ask_library(p, dst_type) || count_differences(p, &reference->identical) > 0)
         return false;
-    const struct tally t = compare(p, &reference->repaired);
+    const struct tally t = explain_differences(p, &reference->repaired);
     f->repaired = reference->repaired;
     f->identical = reference->identical;
     f->repaired_known = t.unexplained == 0;
@@ -336,9 +357,9 @@ static void study(struct probes *p, struct h5_findings *f, hid_t dst_type)
     }
     f->probes = p->n;
     f->repaired.is_native = f->identical.is_native = f->is_hard;
-    f->differed[FPCONV_H5_OCP] = compare(p, &(struct h5_rule){.policy = FPCONV_OCP}).differed;
+    f->differed[FPCONV_H5_OCP] = count_differences(p, &(struct h5_rule){.policy = FPCONV_OCP});
     f->differed[FPCONV_H5_OCP_SAT] =
-        compare(p, &(struct h5_rule){.policy = FPCONV_OCP_SAT}).differed;
+        count_differences(p, &(struct h5_rule){.policy = FPCONV_OCP_SAT});
 }
 
 void fp_h5_probe(struct h5_pair *pair, struct probes *p)
