@@ -40,7 +40,8 @@ static void put_elements(uint8_t *base, struct place place, size_t size, const u
                          const uint8_t *bytes, size_t n)
 {
     if (place.stride == (ptrdiff_t)size)
-        memcpy(base + place.at, bytes, n * size);
+        for (size_t i = 0; i < n; i++) /* gcc 16 takes n * size for one that wraps */
+            memcpy(base + place.at + i * size, bytes + i * size, size);
     else
         for (size_t i = 0; i < n; i++)
             store_code(base + place.at + (ptrdiff_t)i * place.stride, size, codes[i]);
