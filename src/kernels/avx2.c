@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../codec.h"
+#include "hif8_tables.h"
 
 #include "target.h"
 TARGET_BEGIN("avx2,f16c")
@@ -76,17 +77,18 @@ LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
     *low = vec_spread(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)));
 }
 
-/* Codes of at most 8 bits: nothing saturates. */
-LANES vec vec_pack(vec a, vec b)
+/* Bytes of two vectors of 16-bit lanes, the second's above the first's, in order. */
+LANES vec vec_order_bytes(vec mixed)
 {
-    return vec_spread(_mm256_packus_epi16(a, b));
+    const vec gather = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+    return vec_spread(_mm256_shuffle_epi8(mixed, gather));
 }
 
-/* From the order of vec_split_u32: each 32-bit lane holds elements i, 16 + i, 8 +
- * i, 24 + i. */
-LANES vec vec_pack_split(vec a, vec b)
+/* From the order of vec_split_u32: each 32-bit lane then holds elements i, 16 +
+ * i, 8 + i, 24 + i. */
+LANES vec vec_order_split_bytes(vec mixed)
 {
-    const vec mixed = vec_or(a, u16_shift_left(b, 8));
     const vec gather = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15));
     const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -134,6 +136,33 @@ LANES vec f64_fill_nan(vec value)
     const __m256d x = _mm256_castsi256_pd(value);
     const vec is_nan = _mm256_castpd_si256(_mm256_cmp_pd(x, x, _CMP_UNORD_Q));
     return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
+}
+
+#define VEC_HAS_LOOKUP
+
+/* Sixteen entries at a time: an index whose high nibble is another part's becomes
+ * negative, and gives 0. */
+LANES vec lookup_parts(const uint8_t *table, int parts, vec index)
+{
+    vec found = u8_set(0);
+    for (int i = 0; i < parts; i++) {
+        __m128i entries;
+        memcpy(&entries, table + 16 * i, sizeof(entries));
+        const vec here = _mm256_xor_si256(index, u8_set((uint8_t)(16 * i)));
+        const vec clipped = u8_add_saturate(here, u8_set(0x70));
+        found = vec_or(found, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), clipped));
+    }
+    return found;
+}
+
+LANES vec u8_lookup_64(const uint8_t table[64], vec index)
+{
+    return lookup_parts(table, 4, index);
+}
+
+LANES vec u8_lookup_128(const uint8_t table[128], vec index)
+{
+    return lookup_parts(table, 8, index);
 }
 
 #define LEVEL avx2

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../codec.h"
+#include "hif8_tables.h"
 
 #include "target.h"
 TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
@@ -173,19 +174,19 @@ LANES vec vec_unsplit(vec v)
     return _mm512_permutexvar_epi16(vec_load(order), v);
 }
 
-/* The low bytes of two vectors of 16-bit lanes, in order. */
-LANES vec vec_pack(vec a, vec b)
+/* Bytes of two vectors of 16-bit lanes, the second's above the first's, in order. */
+LANES vec vec_order_bytes(vec mixed)
 {
     static const uint8_t order[64] = {SIXTEEN(0, 2), SIXTEEN(32, 2), SIXTEEN(1, 2), SIXTEEN(33, 2)};
-    return _mm512_permutexvar_epi8(vec_load(order), vec_or(a, u16_shift_left(b, 8)));
+    return _mm512_permutexvar_epi8(vec_load(order), mixed);
 }
 
 /* From the order of vec_split_u32: each 32-bit lane then holds elements i, 32 +
  * i, 16 + i, 48 + i. */
-LANES vec vec_pack_split(vec a, vec b)
+LANES vec vec_order_split_bytes(vec mixed)
 {
     static const uint8_t order[64] = {SIXTEEN(0, 4), SIXTEEN(2, 4), SIXTEEN(1, 4), SIXTEEN(3, 4)};
-    return _mm512_permutexvar_epi8(vec_load(order), vec_or(a, u16_shift_left(b, 8)));
+    return _mm512_permutexvar_epi8(vec_load(order), mixed);
 }
 
 enum { FPCLASS_NAN = 0x81 /* quiet or signalling */ };
@@ -303,6 +304,18 @@ static void scatter_elements(void *strided, const void *contiguous, size_t strid
     const __mmask64 rest = n ? first_bytes((n - 1) * stride + size) & map.strided : 0;
     const vec elements = vec_load_part(src, n * size);
     _mm512_mask_storeu_epi8(dst, rest, _mm512_permutexvar_epi8(order, elements));
+}
+
+#define VEC_HAS_LOOKUP
+
+LANES vec u8_lookup_64(const uint8_t table[64], vec index)
+{
+    return _mm512_permutexvar_epi8(index, vec_load(table));
+}
+
+LANES vec u8_lookup_128(const uint8_t table[128], vec index)
+{
+    return _mm512_permutex2var_epi8(vec_load(table), index, vec_load(table + 64));
 }
 
 #define LEVEL avx512

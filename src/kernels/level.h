@@ -9,6 +9,9 @@
 #include "narrow.h"
 #include "packing.h"
 #include "widen.h"
+#ifdef VEC_HAS_LOOKUP
+#include "hif8.h"
+#endif
 
 #define LEVEL_CONCAT_(a, b) a##b
 #define LEVEL_CONCAT(a, b) LEVEL_CONCAT_(a, b)
@@ -68,7 +71,9 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
             return false;
         const enum f64_kind kind = f64_block_kind(src, n, tiny_matters);
         leave_to_codec = kind == F64_TINY;
-        if (kind == F64_LARGE && dst_format != FPCONV_F32) {
+        /* hif8 tells finite values from Inf, however large. */
+        leave_to_codec |= kind == F64_LARGE && dst_format == FPCONV_HIF8;
+        if (kind == F64_LARGE && dst_format != FPCONV_F32 && dst_format != FPCONV_HIF8) {
             _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
             f64_block_to_odd_f32(f32, src, n);
             table[dst_format][FPCONV_F32][policy](dst, f32, n);
@@ -90,9 +95,26 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    for (; n >= block; n -= block, src += block * src_size, dst += block * dst_size)
-        if (!convert_unusual_block(dst_format, dst, src_format, src, policy))
+#ifdef VEC_HAS_LOOKUP
+    const bool uses_tables = dst_format == FPCONV_HIF8 || src_format == FPCONV_HIF8;
+    const struct hif8_tables *tables = uses_tables ? hif8_tables_get() : NULL;
+    if (uses_tables && !tables) { /* another thread is making them */
+        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+        return 0;
+    }
+#endif
+    for (; n >= block; n -= block, src += block * src_size, dst += block * dst_size) {
+        if (convert_unusual_block(dst_format, dst, src_format, src, policy))
+            continue;
+#ifdef VEC_HAS_LOOKUP
+        if (dst_format == FPCONV_HIF8)
+            narrow_hif8_block(tables, dst, src_format, src);
+        else if (src_format == FPCONV_HIF8)
+            widen_hif8_block(tables, dst_format, dst, src, policy);
+        else
+#endif
             convert_block(dst_format, dst, src_format, src, policy);
+    }
     return n;
 }
 
@@ -180,18 +202,23 @@ LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
 #define POLICIES(DST, SRC) \
     [FPCONV_##SRC] = {SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP_SAT}
 
-/* Which formats of 8 bits and fewer there are: those with fixed fields. */
-#define FOR_EACH_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
+/* The formats of 8 bits and fewer that this level has. */
+#define FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
+#ifdef VEC_HAS_LOOKUP
+#define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(HIF8)
+#else
+#define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO)
+#endif
 
 #define DEFINE_BYTE(NAME)       \
     DEFINE_POLICIES(NAME, F64)  \
     DEFINE_POLICIES(NAME, F32)  \
-    DEFINE_POLICIES(NAME, F16)  \
     DEFINE_POLICIES(NAME, BF16) \
     DEFINE_POLICIES(F64, NAME)  \
     DEFINE_POLICIES(F32, NAME)  \
     DEFINE_POLICIES(F16, NAME)  \
     DEFINE_POLICIES(BF16, NAME)
+#define DEFINE_BYTE_FROM_F16(NAME) DEFINE_POLICIES(NAME, F16)
 #define DEFINE_HALF(NAME)      \
     DEFINE_POLICIES(NAME, F64) \
     DEFINE_POLICIES(NAME, F32) \
@@ -199,6 +226,7 @@ LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
     DEFINE_POLICIES(F32, NAME)
 
 FOR_EACH_BYTE_FORMAT(DEFINE_BYTE)
+FOR_EACH_FIELD_BYTE_FORMAT(DEFINE_BYTE_FROM_F16)
 DEFINE_HALF(F16)
 DEFINE_HALF(BF16)
 DEFINE_POLICIES(F64, F32)
@@ -213,16 +241,20 @@ DEFINE_POLICIES(F32, F64)
 #define TO_F32(NAME) POLICIES(F32, NAME),
 #define TO_F16(NAME) POLICIES(F16, NAME),
 #define TO_BF16(NAME) POLICIES(BF16, NAME),
-#define TO_BYTE(NAME)                                                                 \
-    [FPCONV_##NAME] = {POLICIES(NAME, F64), POLICIES(NAME, F32), POLICIES(NAME, F16), \
-                       POLICIES(NAME, BF16)},
+#define FROM_F64_F32_BF16(NAME) POLICIES(NAME, F64), POLICIES(NAME, F32), POLICIES(NAME, BF16)
+#define TO_BYTE(NAME) [FPCONV_##NAME] = {FROM_F64_F32_BF16(NAME), POLICIES(NAME, F16)},
+#ifdef VEC_HAS_LOOKUP /* f16 to hif8 goes through f32 */
+#define TO_HIF8 [FPCONV_HIF8] = {FROM_F64_F32_BF16(HIF8)},
+#else
+#define TO_HIF8
+#endif
 
 static const fp_kernel_table table = {
     [FPCONV_F64] = {FOR_EACH_BYTE_FORMAT(TO_F64) TO_F64(F16) TO_F64(BF16) TO_F64(F32)},
     [FPCONV_F32] = {FOR_EACH_BYTE_FORMAT(TO_F32) TO_F32(F16) TO_F32(BF16) F64_TO_F32},
     [FPCONV_F16] = {FOR_EACH_BYTE_FORMAT(TO_F16) TO_F16(F64) TO_F16(F32)},
     [FPCONV_BF16] = {FOR_EACH_BYTE_FORMAT(TO_BF16) TO_BF16(F64) TO_BF16(F32)},
-    FOR_EACH_BYTE_FORMAT(TO_BYTE)};
+    FOR_EACH_FIELD_BYTE_FORMAT(TO_BYTE) TO_HIF8};
 
 static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4,     pack_6,
                                                       unpack_6, mx_quotients, mx_products};

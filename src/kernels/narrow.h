@@ -352,7 +352,8 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
         const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
         code[i] = narrow_to_byte(value, lane, dst_format, policy, src_format != FPCONV_F64);
     }
-    vec_store(dst, wide ? vec_pack_split(code[0], code[1]) : vec_pack(code[0], code[1]));
+    const vec mixed = vec_or(code[0], u16_shift_left(code[1], 8));
+    vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
 }
 
 enum { NARROW_HALF_BLOCK = 2 * LANES_16 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../codec.h"
+#include "hif8_tables.h"
 
 #define VEC_BYTES 16
 typedef uint8x16_t vec;
@@ -135,12 +136,13 @@ LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
     *low = vreinterpretq_u8_u32(vuzp1q_u32(V32(a), V32(b)));
 }
 
-LANES vec vec_pack(vec a, vec b)
+/* Bytes of two vectors of 16-bit lanes, the second's above the first's, in order. */
+LANES vec vec_order_bytes(vec mixed)
 {
-    return vuzp1q_u8(a, b);
+    return vuzp1q_u8(mixed, vextq_u8(mixed, mixed, 1));
 }
 
-#define vec_pack_split vec_pack
+#define vec_order_split_bytes vec_order_bytes
 
 /*
  * Conversions to a wider format are exact, and silent for quiet NaNs.  FPCR's
@@ -173,6 +175,19 @@ LANES vec f64_fill_nan(vec value)
     const float64x2_t x = vreinterpretq_f64_u8(value);
     const vec is_number = vreinterpretq_u8_u64(vceqq_f64(x, x));
     return vec_or(value, vec_clear(u64_set(INT64_MAX), is_number));
+}
+
+#define VEC_HAS_LOOKUP
+
+/* Indices past the table give 0. */
+LANES vec u8_lookup_64(const uint8_t table[64], vec index)
+{
+    return vqtbl4q_u8(vld1q_u8_x4(table), index);
+}
+
+LANES vec u8_lookup_128(const uint8_t table[128], vec index)
+{
+    return vec_or(u8_lookup_64(table, index), u8_lookup_64(table + 64, u8_sub(index, u8_set(64))));
 }
 
 #define LEVEL neon

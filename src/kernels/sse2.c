@@ -82,9 +82,13 @@ LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
     *low = _mm_castps_si128(_mm_shuffle_ps(x, y, 0x88));
 }
 
-/* Codes of at most 8 bits: nothing saturates. */
-#define vec_pack _mm_packus_epi16
-#define vec_pack_split vec_pack
+/* Bytes of two vectors of 16-bit lanes, the second's above the first's, in order. */
+LANES vec vec_order_bytes(vec mixed)
+{
+    return _mm_packus_epi16(vec_and(mixed, u16_set(0xff)), u16_shift_right(mixed, 8));
+}
+
+#define vec_order_split_bytes vec_order_bytes
 
 /*
  * Without conversion instructions: subnormals, which are integers times 2^-24,

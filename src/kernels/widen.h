@@ -184,7 +184,17 @@ LANES void store_top16(char *dst, fpconv_format dst_format, vec top, vec fill, b
     }
 }
 
-enum { WIDEN_BYTE_BLOCK = VEC_BYTES };
+/* Byte lanes in the order of vec_spread to elements of dst. */
+LANES void store_bytes_as_top16(char *dst, fpconv_format dst_format, struct bytes value, vec fill,
+                                bool filled)
+{
+    vec top[2], fills[2];
+    vec_unpack_u8(value.low, value.high, top);
+    vec_unpack_u8(fill, fill, fills);
+    const size_t half = LANES_16 * fp_formats[dst_format].size;
+    store_top16(dst, dst_format, top[0], fills[0], filled);
+    store_top16(dst + half, dst_format, top[1], fills[1], filled);
+}
 
 LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                             const char *src, fpconv_policy policy)
@@ -212,19 +222,12 @@ LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format s
         }
     }
     value.high = vec_or(value.high, sign);
-    vec top[2], fills[2];
-    vec_unpack_u8(value.low, value.high, top);
-    vec_unpack_u8(fill, fill, fills);
-    const size_t half = LANES_16 * fp_formats[dst_format].size;
-    store_top16(dst, dst_format, top[0], fills[0], filled);
-    store_top16(dst + half, dst_format, top[1], fills[1], filled);
+    store_bytes_as_top16(dst, dst_format, value, fill, filled);
 }
 
 /* -------------------------------------------------------------------------- */
 /* f16 and bf16 to f32 and f64                                                */
 /* -------------------------------------------------------------------------- */
-
-enum { WIDEN_HALF_BLOCK = LANES_16 };
 
 /* f32 to f64, in double precision: exact, and without any exception, for
  * operands that are neither subnormal nor signalling NaNs.  `filled` NaNs have

@@ -1,0 +1,56 @@
+/*
+ * hif8_tables.c - the tables of hif8_tables.h
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdatomic.h>
+
+#include "../codec.h"
+#include "hif8_tables.h"
+
+static void make_encoding(struct hif8_tables *t)
+{
+    for (int i = 1; i < HIF8_TABLE_EXPONENTS; i++) {
+        const int exponent = HIF8_TABLE_ORIGIN + i;
+        const bool denormal = exponent < HIF8_EXPONENT_MIN;
+        const int magnitude = exponent < 0 ? -exponent : exponent;
+        const int fraction_bits = denormal ? 0 : hif8_fraction_bits(magnitude);
+        t->half[i] = (uint8_t)(1 << (6 - fraction_bits));
+        t->scale[i] = (uint8_t)(1 << fraction_bits);
+        if (denormal)
+            t->prefix[i] = (uint8_t)(exponent + HIF8_DENORMAL_BIAS);
+        else if (exponent <= HIF8_EXPONENT_MAX)
+            t->prefix[i] = (uint8_t)hif8_prefix(exponent);
+    }
+    /* From 2^-23, itself a tie between 0 and 2^-22, everything goes up to 2^-22. */
+    t->half[-HIF8_DENORMAL_BIAS - HIF8_TABLE_ORIGIN] = 0x80;
+}
+
+static void make_decoding(struct hif8_tables *t)
+{
+    for (int dst = FPCONV_F64; dst <= FPCONV_BF16; dst++)
+        for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+            for (uint32_t code = 0; code < HIF8_TABLE_CODES; code++) {
+                const uint64_t bits =
+                    fp_convert_code((fpconv_format)dst, FPCONV_HIF8, code, (fpconv_policy)policy);
+                const uint64_t top = bits >> (8 * fp_formats[dst].size - 16);
+                t->high[dst][policy][code] = (uint8_t)(top >> 8);
+                t->low[dst][policy][code] = (uint8_t)top;
+            }
+}
+
+const struct hif8_tables *hif8_tables_get(void)
+{
+    enum { ABSENT, IN_WORK, READY };
+    static struct hif8_tables tables;
+    static atomic_int state;
+    int expected = ABSENT;
+    if (atomic_load_explicit(&state, memory_order_acquire) == READY)
+        return &tables;
+    if (!atomic_compare_exchange_strong(&state, &expected, IN_WORK))
+        return expected == READY ? &tables : NULL;
+    make_encoding(&tables);
+    make_decoding(&tables);
+    atomic_store_explicit(&state, READY, memory_order_release);
+    return &tables;
+}

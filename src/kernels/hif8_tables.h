@@ -1,0 +1,40 @@
+/*
+ * hif8_tables.h - hif8 as tables for vector look-ups, made from the codec
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * hif8's fields move with the exponent, so that what the other formats do by
+ * shifting is looked up here: for rounding by the value's exponent, for decoding
+ * by the code.
+ */
+#ifndef FPCONV_SRC_KERNELS_HIF8_TABLES_H
+#define FPCONV_SRC_KERNELS_HIF8_TABLES_H
+
+#include <stdint.h>
+
+#include "fpconv/fpconv.h"
+
+enum {
+    HIF8_TABLE_EXPONENTS = 64,
+    HIF8_TABLE_ORIGIN = -24, /* exponent of the first entry: all below round to zero */
+    HIF8_TABLE_CODES = 128
+};
+
+struct hif8_tables {
+    /* By exponent: half of the last place kept, in units of bf16's; ties go away
+     * from zero by adding it. */
+    uint8_t half[HIF8_TABLE_EXPONENTS];
+    /* By the exponent after rounding: the code without fraction, and what bf16's
+     * fraction is multiplied by before it is shifted right by 7. */
+    uint8_t prefix[HIF8_TABLE_EXPONENTS];
+    uint8_t scale[HIF8_TABLE_EXPONENTS];
+    /* By destination (f64, f32, f16, bf16), policy and code without sign: the high
+     * and the low byte of the value's top 16 bits. */
+    uint8_t high[4][FPCONV_POLICY_COUNT][HIF8_TABLE_CODES];
+    uint8_t low[4][FPCONV_POLICY_COUNT][HIF8_TABLE_CODES];
+};
+
+/* The tables, made at the first call; NULL while another thread is making them. */
+const struct hif8_tables *hif8_tables_get(void);
+
+#endif /* FPCONV_SRC_KERNELS_HIF8_TABLES_H */
