@@ -272,12 +272,9 @@ static void run_read(void *context)
 /* Seconds of a transfer that has run before: the median of some, or of one. */
 static double time_transfer(void (*run)(void *), struct transfer *transfer)
 {
-    if (transfer->block->n >= SINGLE_N) {
-        const double start = timing_now();
-        run(transfer);
-        return timing_now() - start;
-    }
-    struct contender contender = {.run = run, .context = transfer, .waits = true};
+    if (transfer->block->n >= SINGLE_N)
+        return timing_once(run, transfer);
+    struct contender contender = {.run = run, .context = transfer};
     timing_compare(&contender, 1);
     return contender.seconds;
 }
@@ -516,7 +513,7 @@ static void print_heading(const struct request *request, size_t loop_n, size_t n
 {
     report_print("\ninput: %s, %zu datasets, %zu values\n"
                  "through H5Dwrite into a new file and back through H5Dread, profile %s; times in "
-                 "ms\n"
+                 "ms of one core\n"
                  "errors and SQNR (dB) of the values that did not overflow\n"
                  "HDF5's general loop: timed on %zu values%s; times: how often fpconv's time\n"
                  "wrong: stored values that are not the nearest ones, by exact arithmetic\n"

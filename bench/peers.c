@@ -21,8 +21,7 @@
 
 extern char **environ;
 
-#define N_L2 "65536"
-#define N_MEMORY "16777216"
+enum { N_L2 = 65536, N_MEMORY = 16777216 };
 
 struct row {
     char peer[16];
@@ -101,21 +100,23 @@ static const char *program_folder(void)
 
 static void run_peers(const struct request *request, struct rows *rows)
 {
-    char path[PATH_MAX], lengths[2][16] = {N_L2, N_MEMORY};
-    char script[] = FPCONV_BENCH_SOURCES "/peers/python.py";
-    char *const python[] = {(char *)(uintptr_t)request->python, script, lengths[0], lengths[1],
-                            NULL};
-    run_program(rows, python);
+    char path[PATH_MAX], first[24], second[24];
+    snprintf(first, sizeof(first), "%zu", request->n ? request->n : N_L2);
+    snprintf(second, sizeof(second), "%d", N_MEMORY);
+    char *const last = request->n ? NULL : second;
 
     const char *const folder = program_folder();
-    snprintf(path, sizeof(path), "%s/fpconv-peer-cuda", folder);
-    char *const cuda[] = {path, lengths[0], NULL};
-    run_program(rows, cuda);
-
     snprintf(path, sizeof(path), "%s/fpconv-peer-numkong", folder);
-    char *const numkong[] = {path, (char *)(uintptr_t)request->numkong, lengths[0], lengths[1],
-                             NULL};
+    char *const numkong[] = {path, (char *)(uintptr_t)request->numkong, first, last, NULL};
     run_program(rows, numkong);
+
+    char script[] = FPCONV_BENCH_SOURCES "/peers/python.py";
+    char *const python[] = {(char *)(uintptr_t)request->python, script, first, last, NULL};
+    run_program(rows, python);
+
+    snprintf(path, sizeof(path), "%s/fpconv-peer-cuda", folder);
+    char *const cuda[] = {path, first, NULL};
+    run_program(rows, cuda);
 }
 
 /* -------------------------------------------------------------------------- */
@@ -175,8 +176,8 @@ void bench_peers(const struct request *request)
     struct rows rows = {0};
     run_peers(request, &rows);
     report_print(
-        "\npeers: ns an element, one thread; fpconv with policy ocp_sat; times: how often\n"
-        "fpconv's time; memcpy of the f32 or f64 array\n"
+        "\npeers: ns an element, one thread; fpconv with policy ocp_sat; times: the peer's\n"
+        "time over fpconv's; memcpy of the f32 or f64 array\n"
         "%-12s  %9s  %8s  %8s  %8s  %7s\n",
         "pair", "n", "memcpy", "fpconv", "peer", "times");
     for (size_t i = 0; i < rows.count; i++)

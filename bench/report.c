@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ void report_remove_on_failure(const char *path)
 
 const char *report_judge(double ratio, double must, double aim)
 {
+    ratio = round(100 * ratio) / 100; /* as it is printed */
     verdicts.lines++;
     verdicts.over += ratio > must;
     verdicts.aim += ratio <= aim;

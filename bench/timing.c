@@ -31,11 +31,6 @@ static double seconds_on(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double timing_now(void)
-{
-    return seconds_on(CLOCK_MONOTONIC);
-}
-
 /* How a contender's samples are taken. */
 struct sampling {
     clockid_t clock;
@@ -58,7 +53,7 @@ static struct sampling choose_sampling(const struct contender *c)
 {
     struct sampling sampling = {CLOCK_MONOTONIC, 1};
     double seconds = time_sample(c, sampling);
-    if (seconds >= long_run_seconds && !c->waits)
+    if (seconds >= long_run_seconds)
         sampling.clock = CLOCK_THREAD_CPUTIME_ID;
     while (!c->prepare && seconds * (double)sampling.repeats < sample_seconds) {
         sampling.repeats *= 2;
@@ -87,13 +82,21 @@ void timing_compare(struct contender *contenders, size_t count)
     for (size_t c = 0; c < count; c++)
         samplings[c] = choose_sampling(&contenders[c]);
 
-    const double start = timing_now();
+    const double start = seconds_on(CLOCK_MONOTONIC);
     size_t rounds = 0;
-    while (rounds < ROUNDS_MIN || (rounds < ROUNDS_MAX && timing_now() - start < rounds_seconds)) {
+    while (rounds < ROUNDS_MIN ||
+           (rounds < ROUNDS_MAX && seconds_on(CLOCK_MONOTONIC) - start < rounds_seconds)) {
         for (size_t c = 0; c < count; c++)
             samples[c][rounds] = time_sample(&contenders[c], samplings[c]);
         rounds++;
     }
     for (size_t c = 0; c < count; c++)
         contenders[c].seconds = median(samples[c], rounds);
+}
+
+double timing_once(void (*run)(void *context), void *context)
+{
+    const double start = seconds_on(CLOCK_THREAD_CPUTIME_ID);
+    run(context);
+    return seconds_on(CLOCK_THREAD_CPUTIME_ID) - start;
 }

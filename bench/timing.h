@@ -6,18 +6,13 @@
 #ifndef FPCONV_BENCH_TIMING_H
 #define FPCONV_BENCH_TIMING_H
 
-#include <stdbool.h>
 #include <stddef.h>
-
-/** Seconds on the monotonic clock. */
-double timing_now(void);
 
 /** One of several ways of doing something, timed against each other. */
 struct contender {
     void (*run)(void *context);
     void (*prepare)(void *context); /**< before each run, not timed; NULL: nothing */
     void *context;
-    bool waits;     /**< a run may wait for a device: that time counts */
     double seconds; /**< result: the median of one run */
 };
 
@@ -30,5 +25,8 @@ struct contender {
  * preparation); the longer a round takes, the fewer there are, at least three.
  */
 void timing_compare(struct contender *contenders, size_t count);
+
+/** Seconds of CPU time of a single run, for what is too long to be repeated. */
+double timing_once(void (*run)(void *context), void *context);
 
 #endif /* FPCONV_BENCH_TIMING_H */
