@@ -3,7 +3,7 @@
 
 SPDX-License-Identifier: MIT
 
-    test_clients.py PRELOAD PLUGIN      prints its results in the TAP format
+    test_clients.py PRELOAD PLUGIN DOCTOR      prints its results in the TAP format
 
 Values are compared with exact rational arithmetic; stored codes are looked at
 without conversion.  Exits with 77 if h5py or a tool is not installed.
@@ -187,9 +187,14 @@ def same(a, b):
     return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
+def distance(a, b):
+    return abs(fractions.Fraction(a) - fractions.Fraction(b))
+
+
 class Clients:
-    def __init__(self, preload, plugin):
-        self.preload, self.plugin, self.number, self.failed = preload, plugin, 0, 0
+    def __init__(self, preload, plugin, doctor):
+        self.preload, self.plugin, self.doctor = preload, plugin, doctor
+        self.number, self.failed = 0, 0
 
     def run(self, command, profile=None, status=0, **more):
         """Output and errors; with the preload library if a profile is named."""
@@ -285,13 +290,59 @@ class Clients:
     def h5repack(self):
         self.run(["h5repack", "-f", "GZIP=4", "codes.h5", "packed.h5"], "ocp")
         for name in FORMATS:
-            codes = read_codes("packed.h5", name)
-            for code, wanted in zip(codes, all_codes(name)):
-                got, want = decode(name, int(code), "ocp"), decode(name, int(wanted), "ocp")
-                assert same(got, want) or math.isnan(got) and math.isnan(want), \
-                    f"{name}: {wanted:#x} became {code:#x}"
+            assert (read_codes("packed.h5", name) == all_codes(name)).all(), name
         with h5py.File("packed.h5", "r") as file:
             assert file["bf16"].compression == "gzip"
+
+    # fpconv-doctor
+
+    def examine(self, *files, status):
+        return json.loads(self.run([self.doctor, "--json", *files], status=status)[0])
+
+    def doctor_reads(self):
+        """Wrongly read are the codes that HDF5 takes for Inf or NaN and the formats do not."""
+        found = {e["format"]: e for e in self.examine(status=1)["formats"]}
+        assert set(found) == set(FORMATS), set(found)
+        for name, entry in found.items():
+            wrong = sum(not same(decode(name, int(c), "repaired"), decode(name, int(c), "ocp"))
+                        and not math.isnan(decode(name, int(c), "ocp")) for c in all_codes(name))
+            assert entry["read"]["wrong"] == wrong, (name, entry["read"], wrong)
+            profiles = entry["profiles"]
+            assert profiles["ocp"]["read"]["wrong"] == 0, name
+            assert profiles["ocp"]["sample"]["wrong"] == 0, name
+            assert profiles["identical"]["changed_percent"] == 0, name
+            assert profiles["repaired"]["changed_percent"] == 0 or entry["sample"]["wrong"], name
+        assert found["e2m1"]["sample"]["wrong_percent"] > 3
+
+    def doctor_stores(self):
+        """Against the codes that h5py stores, judged by exact arithmetic."""
+        self.child(None, "write", "plain.h5")
+        with h5py.File("values.h5", "w") as file:
+            for name in FORMATS:
+                file[name] = test_values(name)
+        datasets = {d["path"]: d for d in self.examine("values.h5", status=1)["datasets"]}
+        for name in FORMATS:
+            wrong = 0
+            for value, code in zip(map(float, test_values(name)), read_codes("plain.h5", name)):
+                stored = decode(name, int(code), "ocp")
+                best = decode(name, encode(name, value, "ocp_sat"), "ocp")
+                if not math.isfinite(decode(name, encode(name, value, "ocp"), "ocp")) or \
+                        fractions.Fraction(abs(value)) > MAGNITUDES[name][max_finite(name, "ocp")]:
+                    wrong += math.isfinite(stored) and abs(stored) != abs(best)
+                else:
+                    wrong += not math.isfinite(stored) or distance(stored, value) > distance(best, value)
+            got = datasets[name]["formats"][name]["wrong"]
+            assert got == wrong, f"{name}: {got} of {datasets[name]} and not {wrong}"
+
+    def doctor_files(self):
+        self.examine("codes.h5", status=1)
+        write_codes("sound.h5", "e5m2", all_codes("e5m2")[:124])
+        assert self.examine("sound.h5", status=0)["wrong"] is False
+        for path in (self.doctor, "missing.h5"):
+            _, errors = self.run([self.doctor, path], status=2)
+            assert errors.count("\n") == 1 and path in errors, errors
+        text, _ = self.run([self.doctor], status=1)
+        assert "a carry was lost" in text and "largest exponent" in text, text
 
     # Manners
 
@@ -319,7 +370,11 @@ class Clients:
                   *((f"h5py reads, {p}", lambda p=p: self.h5py_reads(p)) for p in ("repaired", "ocp")),
                   ("h5py with ctypes", self.ctypes_registers),
                   ("h5dump", self.h5dump), ("h5ls", self.h5ls), ("h5diff", self.h5diff),
-                  ("h5repack", self.h5repack), ("programs without HDF5", self.no_hdf5),
+                  ("h5repack", self.h5repack),
+                  ("fpconv-doctor, codes", self.doctor_reads),
+                  ("fpconv-doctor, values", self.doctor_stores),
+                  ("fpconv-doctor, files", self.doctor_files),
+                  ("programs without HDF5", self.no_hdf5),
                   ("unknown profile", self.unknown_profile)]
         print(f"1..{len(checks)}")
         for what, function in checks:
@@ -333,10 +388,10 @@ def main(arguments):
         return 0
     if not all(shutil.which(tool) for tool in TOOLS):
         return 77
-    preload, plugin = map(os.path.abspath, arguments)
+    paths = list(map(os.path.abspath, arguments))
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        return Clients(preload, plugin).test()
+        return Clients(*paths).test()
 
 
 if __name__ == "__main__":
