@@ -121,6 +121,7 @@ void bench_inplace(const struct request *request);
 void bench_strided(const struct request *request);
 void bench_small(const struct request *request);
 void bench_subnormals(const struct request *request);
+void bench_scaled(const struct request *request);
 void bench_peers(const struct request *request);
 void bench_h5tconvert(const struct request *request);
 void bench_h5dwrite(const struct request *request);

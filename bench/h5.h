@@ -48,4 +48,7 @@ void h5_compare(struct h5_comparison *comparison, const struct request *request,
                 const void *loop, const void *ours, fpconv_format src, const void *values,
                 size_t n);
 
+/** The signal to noise ratio of every format and scaling scheme for the named float datasets. */
+void h5_report_schemes(hid_t file, char *const *names, size_t count);
+
 #endif /* FPCONV_BENCH_H5_H */

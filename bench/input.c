@@ -574,5 +574,6 @@ void bench_input(const struct request *request)
             if (outcomes[d][f].n)
                 record_outcome(input.datasets.names[d], (fpconv_format)f, &outcomes[d][f]);
     free(outcomes);
+    h5_report_schemes(input.file, input.datasets.names, count);
     close_input();
 }

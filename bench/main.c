@@ -23,7 +23,7 @@ const struct section bench_sections[] = {
     {"strided", bench_strided, true, "members of compounds of 12 and 16 bytes"},
     {"small", bench_small, true, "calls with n = 1 and n = 16"},
     {"subnormals", bench_subnormals, true, "data with many subnormal values"},
-    {"peers", bench_peers, false, "other libraries' conversions, as far as installed (--peers)"},
+    {"scaled", bench_scaled, true, "packed and scaled conversion: MX, NVFP4, f32 scales"},
     {"peers", bench_peers, false, "other libraries' conversions, as far as installed (--peers)"},
 };
 const size_t bench_section_count = sizeof(bench_sections) / sizeof(bench_sections[0]);
