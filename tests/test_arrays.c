@@ -8,6 +8,7 @@
  * between, before and behind the elements, and the source, is as it was.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -310,6 +311,49 @@ static void arrays_longer_than_a_block(void **state)
     for_each_pair_and_policy(check_long_arrays);
 }
 
+/* So long that a library may choose other stores: the stream over and over, at odd
+ * addresses. */
+static void check_huge_array(fpconv_format dst, fpconv_format src)
+{
+    const size_t n = ((size_t)1 << 24) / test_scale() + 37;
+    fill_stream(&stream, dst, src, FPCONV_OCP);
+    const size_t d = stream.dst_size, s = stream.src_size;
+    uint8_t *in = malloc(n * s + 1), *out = malloc(n * d + 2 * MARGIN);
+    assert_non_null(in);
+    assert_non_null(out);
+    for (size_t done = 0; done < n; done += STREAM_COUNT) {
+        const size_t count = n - done < STREAM_COUNT ? n - done : STREAM_COUNT;
+        memcpy(in + 1 + done * s, stream.code_bytes, count * s);
+    }
+    memset(out, CANARY, n * d + 2 * MARGIN);
+    uint8_t *first = out + MARGIN - 1;
+    assert_int_equal(fpconv_convert(dst, first, src, in + 1, n, FPCONV_OCP), FPCONV_OK);
+    for (size_t done = 0; done < n; done += STREAM_COUNT) {
+        const size_t count = n - done < STREAM_COUNT ? n - done : STREAM_COUNT;
+        assert_memory_equal(first + done * d, stream.want_bytes, count * d);
+    }
+    for (size_t i = 0; i < MARGIN - 1; i++) {
+        assert_int_equal(out[i], CANARY);
+        assert_int_equal(first[n * d + i], CANARY);
+    }
+    free(in);
+    free(out);
+}
+
+static void arrays_larger_than_the_caches(void **state)
+{
+    (void)state;
+    static const fpconv_format pairs[][2] = {
+        {FPCONV_F16, FPCONV_F32},  {FPCONV_BF16, FPCONV_F32}, {FPCONV_E4M3, FPCONV_F32},
+        {FPCONV_E2M1, FPCONV_F32}, {FPCONV_HIF8, FPCONV_F32}, {FPCONV_F32, FPCONV_F16},
+        {FPCONV_F32, FPCONV_BF16}, {FPCONV_F32, FPCONV_E4M3}, {FPCONV_F32, FPCONV_HIF8},
+        {FPCONV_F32, FPCONV_F64},  {FPCONV_E4M3, FPCONV_F64}, {FPCONV_F64, FPCONV_BF16},
+        {FPCONV_F16, FPCONV_E5M2}, {FPCONV_E5M2, FPCONV_F16},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++)
+        check_huge_array(pairs[i][0], pairs[i][1]);
+}
+
 /* Memory that ends at, and begins behind, a page that cannot be touched. */
 struct fenced {
     uint8_t *begin, *end;
@@ -361,6 +405,7 @@ int main(void)
         cmocka_unit_test(in_place_with_strides_that_differ),
         cmocka_unit_test(fields_of_the_same_records),
         cmocka_unit_test(arrays_longer_than_a_block),
+        cmocka_unit_test(arrays_larger_than_the_caches),
         cmocka_unit_test(nothing_outside_is_read_or_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
