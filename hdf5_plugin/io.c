@@ -14,10 +14,10 @@
 #include "plugin.h"
 
 /*
- * Bytes of the staging buffer, unless the transfer list asks for more.  Measured
- * with 50 million f32 to bf16 in memory, contiguous: 1 MiB 0.052 s, 4 MiB 0.055 s,
- * 16 MiB 0.060 s, as long as the piece stays in the L2 cache; below 1 MiB the
- * calls into HDF5 begin to count.
+ * Bytes of the staging buffer, unless the transfer list asks for more.  50 million
+ * f32 to bf16 in memory, contiguous: 0.035 s of CPU time with 1 MiB, 0.037 with 4,
+ * 0.041 with 16 and 0.056 with 64, where a piece no longer stays in the caches;
+ * H5Dwrite with the converters registered takes 0.038.
  */
 enum { STAGING_BYTES = 1 << 20, STAGING_MAX = 64 << 20 };
 
