@@ -65,26 +65,49 @@ LANES void shift_block_down(char *dst, const char *src, uint32_t limit, uint32_t
  */
 enum { QUOTIENT_MIN = -40, ORDINARY_CODE_MIN = 1 - QUOTIENT_MIN };
 
+enum { BLOCKS_MAX = 32 };
+
+/* What the amaxes say, as plain loops over all blocks, which vectorise: limits and
+ * shifts for shift_block_down, and bits for blocks that are not ordinary. */
+struct block_scales {
+    int32_t code[BLOCKS_MAX], limit[BLOCKS_MAX], shift[BLOCKS_MAX];
+};
+
+LANES uint32_t choose_scales(struct block_scales *s, const int32_t *amax, int e_max,
+                             int32_t fraction_max)
+{
+    int32_t unusual[BLOCKS_MAX], any = 0;
+    for (int i = 0; i < BLOCKS_MAX; i++) {
+        const int32_t up = (amax[i] & 0x7fffff) > fraction_max;
+        const int32_t code = (amax[i] >> 23) + up - e_max;
+        const int32_t is_zero = -(amax[i] == 0);
+        s->code[i] = code & ~is_zero;
+        s->limit[i] =
+            (int32_t)((uint32_t)(code + QUOTIENT_MIN) << 23 & INT32_MAX) | (is_zero & INT32_MAX);
+        s->shift[i] = (int32_t)((uint32_t)(code - 127) << 23);
+        unusual[i] = ((code < ORDINARY_CODE_MIN) | (amax[i] >= 0x7f800000)) & ~is_zero;
+        any |= unusual[i];
+    }
+    uint32_t bits = 0;
+    for (int i = 0; any && i < BLOCKS_MAX; i++)
+        bits |= (uint32_t)(unusual[i] != 0) << i;
+    return bits;
+}
+
 static uint32_t mx_quotients(void *restrict dst, uint8_t *restrict scales, const void *restrict src,
                              size_t blocks, int e_max, uint32_t fraction_max)
 {
+    int32_t amax[BLOCKS_MAX] = {0};
+    struct block_scales s;
     char *out = dst;
     const char *in = src;
-    uint32_t unusual = 0;
-    for (size_t i = 0; i < blocks; i += GROUP) {
-        int32_t amax[GROUP];
-        group_amaxes(amax, in);
-        for (size_t j = 0; j < GROUP; j++, in += BLOCK_BYTES, out += BLOCK_BYTES) {
-            const uint32_t bits = (uint32_t)amax[j];
-            const bool up = (bits & 0x7fffff) > fraction_max;
-            const int code = (int)(bits >> 23) + up - e_max;
-            const bool zero = bits == 0;
-            const bool ordinary = code >= ORDINARY_CODE_MIN && bits < 0x7f800000;
-            const uint32_t limit = zero ? INT32_MAX : (uint32_t)(code + QUOTIENT_MIN) << 23;
-            unusual |= (uint32_t)(!ordinary && !zero) << (i + j);
-            scales[i + j] = zero ? 0 : (uint8_t)code;
-            shift_block_down(out, in, limit, (uint32_t)(code - 127) << 23);
-        }
+    for (size_t i = 0; i < blocks; i += GROUP)
+        group_amaxes(amax + i, in + i * BLOCK_BYTES);
+    const uint32_t unusual = choose_scales(&s, amax, e_max, (int32_t)fraction_max);
+    for (size_t i = 0; i < blocks; i++) {
+        scales[i] = (uint8_t)s.code[i];
+        shift_block_down(out + i * BLOCK_BYTES, in + i * BLOCK_BYTES, (uint32_t)s.limit[i],
+                         (uint32_t)s.shift[i]);
     }
     return unusual;
 }
