@@ -134,6 +134,15 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
 /* Tiles                                                                      */
 /* -------------------------------------------------------------------------- */
 
+#define INLINE static inline __attribute__((always_inline))
+
+/* Compiled for several instruction sets, of which the loader takes the best. */
+#if defined(__x86_64__) && defined(__gnu_linux__)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CLONES
+#endif
+
 #define WORD uint32_t
 #define NAME(function) f32_##function
 #define FORMAT FPCONV_F32
