@@ -123,6 +123,7 @@ void bench_small(const struct request *request);
 void bench_subnormals(const struct request *request);
 void bench_scaled(const struct request *request);
 void bench_peers(const struct request *request);
+void bench_instructions(const struct request *request);
 void bench_h5tconvert(const struct request *request);
 void bench_h5dwrite(const struct request *request);
 void bench_h5dread(const struct request *request);

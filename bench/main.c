@@ -24,6 +24,7 @@ const struct section bench_sections[] = {
     {"small", bench_small, true, "calls with n = 1 and n = 16"},
     {"subnormals", bench_subnormals, true, "data with many subnormal values"},
     {"scaled", bench_scaled, true, "packed and scaled conversion: MX, NVFP4, f32 scales"},
+    {"instructions", bench_instructions, false, "machine instructions an element"},
     {"peers", bench_peers, false, "other libraries' conversions, as far as installed (--peers)"},
 };
 const size_t bench_section_count = sizeof(bench_sections) / sizeof(bench_sections[0]);
