@@ -128,8 +128,7 @@ FPCONV_API herr_t fpconv_h5_register_profile(fpconv_h5_profile profile, fpconv_h
 /**
  * Gives every pair back to the library; fine to repeat.  Where HDF5's converter
  * of a pair cannot be put back, because HDF5 has no call for that (float16 in
- * 1.14 and later), one with the same results, without exceptions' callbacks
- * other than the library's, stays in its place.
+ * 1.14 and later), one with the same results stays in its place.
  */
 FPCONV_API herr_t fpconv_h5_unregister(void);
 
