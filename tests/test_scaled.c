@@ -474,6 +474,8 @@ static void check_all_data(void)
             for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
                 m.format = wide_formats[f];
                 fill(kind, shapes[i].rows, shapes[i].columns, seed++);
+                if (seed % test_scale() != 0)
+                    continue;
                 if (m.scheme.scaling == FPCONV_NVFP4) {
                     store_source(m.source, (ptrdiff_t)(m.columns * fpconv_format_size(m.format)));
                     assert_int_equal(
@@ -561,7 +563,7 @@ static void test_mx_boundaries(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(mx_elements); i++)
-        for (unsigned code = 0; code < 255; code++)
+        for (unsigned code = 0; code < 255; code += test_scale())
             for (int wide = 0; wide < 2; wide++) {
                 m.scheme = (fpconv_scheme){FPCONV_MX, mx_elements[i], FPCONV_SCALE_GIVEN, 0, 0};
                 m.format = wide ? FPCONV_F64 : FPCONV_F32;
@@ -588,7 +590,7 @@ static void test_nvfp4_boundaries(void **state)
                                           0x1.8p-140f,
                                           3e-5f};
     for (size_t i = 0; i < ARRAY_COUNT(tensor_scales); i++)
-        for (unsigned code = 0; code < 256; code++)
+        for (unsigned code = 0; code < 256; code += test_scale())
             for (int wide = 0; wide < 2; wide++) {
                 m.scheme = (fpconv_scheme){FPCONV_NVFP4, FPCONV_E2M1, FPCONV_SCALE_GIVEN,
                                            tensor_scales[i], 0};
@@ -638,7 +640,7 @@ static void test_f32_scale_boundaries(void **state)
 static void test_pow2_boundaries(void **state)
 {
     (void)state;
-    for (int e = -160; e <= 140; e++)
+    for (int e = -160; e <= 140; e += (int)test_scale())
         for (int wide = 0; wide < 2; wide++) {
             m.scheme = (fpconv_scheme){FPCONV_POW2_ROW, FPCONV_F16, FPCONV_SCALE_GIVEN, 0, 0};
             m.format = wide ? FPCONV_F64 : FPCONV_F32;
@@ -662,7 +664,7 @@ static void test_mx_scale_boundaries(void **state)
             m.scheme = (fpconv_scheme){FPCONV_MX, mx_elements[i], (fpconv_scale_rule)rule, 0, 0};
             m.rows = 1;
             m.columns = 32;
-            for (int e = -149; e < 128; e++)
+            for (int e = -149; e < 128; e += (int)test_scale())
                 for (size_t k = 0; k < AROUND; k++) {
                     memset(m.values, 0, 32 * sizeof(double));
                     put_around(0, ldexp(rule == FPCONV_SCALE_CEIL ? largest_of(mx_elements[i]) : 1,
@@ -681,7 +683,7 @@ static void test_nvfp4_scale_boundaries(void **state)
     m.format = FPCONV_F32;
     m.rows = 1;
     for (size_t i = 0; i < ARRAY_COUNT(tensor_scales); i++)
-        for (uint64_t index = 0; index < 126; index++) {
+        for (uint64_t index = 0; index < 126; index += test_scale()) {
             m.scheme =
                 (fpconv_scheme){FPCONV_NVFP4, FPCONV_E2M1, FPCONV_SCALE_AMAX, tensor_scales[i], 0};
             const double unit = 6 * (double)tensor_scales[i];
