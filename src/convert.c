@@ -256,15 +256,43 @@ static bool are_plain_buffers(const void *dst, size_t dst_size, const void *src,
     return d >= s ? d - s >= n * src_size : s - d >= n * dst_size;
 }
 
+/*
+ * Results of at least so many bytes that are wider than their source go past the
+ * caches, by way of a tile: the lines that they fill need not be read first.
+ * 16,777,216 elements e4m3 to f64 take 0.77 ns an element instead of 0.84, where
+ * memcpy of the f64s takes 0.87 (Sapphire Rapids).  Narrower results are too small
+ * a part of the traffic to gain.
+ */
+enum { STREAM_BYTES_MIN = 32 << 20 };
+
+static void convert_plain(fp_kernel *kernel, char *dst, size_t dst_size, const char *src,
+                          size_t src_size, size_t n)
+{
+    fp_stream *stream =
+        dst_size > src_size && n >= STREAM_BYTES_MIN / dst_size ? fp_cpu_stream() : NULL;
+    if (!stream) {
+        kernel(dst, src, n);
+        return;
+    }
+    _Alignas(64) char tile[TILE_BYTES];
+    const size_t most = TILE_BYTES / dst_size;
+    for (size_t count; n > 0; n -= count, src += count * src_size, dst += count * dst_size) {
+        count = n < most ? n : most;
+        kernel(tile, src, count);
+        stream(dst, tile, count * dst_size);
+    }
+}
+
 fpconv_status fpconv_convert(fpconv_format dst_format, void *dst, fpconv_format src_format,
                              const void *src, size_t n, fpconv_policy policy)
 {
     if (check_names(dst_format, src_format, policy) == FPCONV_OK) {
         /* the short way, for calls on few elements */
         fp_kernel *kernel = fp_cpu_kernel(dst_format, src_format, policy);
-        if (kernel && are_plain_buffers(dst, fp_formats[dst_format].size, src,
-                                        fp_formats[src_format].size, n)) {
-            kernel(dst, src, n);
+        const size_t dst_size = fp_formats[dst_format].size;
+        const size_t src_size = fp_formats[src_format].size;
+        if (kernel && are_plain_buffers(dst, dst_size, src, src_size, n)) {
+            convert_plain(kernel, dst, dst_size, src, src_size, n);
             return FPCONV_OK;
         }
     }

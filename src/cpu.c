@@ -117,6 +117,11 @@ fp_scatter *fp_cpu_scatter(void)
     return levels[current_level()].kernels->scatter;
 }
 
+fp_stream *fp_cpu_stream(void)
+{
+    return levels[current_level()].kernels->stream;
+}
+
 const struct fp_block_kernels *fp_cpu_blocks(void)
 {
     return levels[current_level()].kernels->blocks;

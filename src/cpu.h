@@ -15,9 +15,10 @@
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
 
-/* gather and scatter of the level in use, or NULL. */
+/* gather, scatter and stream of the level in use, or NULL. */
 fp_gather *fp_cpu_gather(void);
 fp_scatter *fp_cpu_scatter(void);
+fp_stream *fp_cpu_stream(void);
 
 /* Packing and blocks at the level in use. */
 const struct fp_block_kernels *fp_cpu_blocks(void);

@@ -165,6 +165,12 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
     return lookup_parts(table, 8, index);
 }
 
+/* Ordered before later stores by vec_stream_fence. */
+LANES void vec_stream(void *p, vec v)
+{
+    _mm256_stream_si256((vec *)p, v);
+}
+
 #define LEVEL avx2
 #include "level.h"
 

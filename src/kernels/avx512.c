@@ -318,6 +318,15 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
     return _mm512_permutex2var_epi8(vec_load(table), index, vec_load(table + 64));
 }
 
+#define VEC_HAS_STREAM
+#define vec_stream_fence _mm_sfence
+
+/* Ordered before later stores by vec_stream_fence. */
+LANES void vec_stream(void *p, vec v)
+{
+    _mm512_stream_si512((vec *)p, v);
+}
+
 #define LEVEL avx512
 #include "level.h"
 

@@ -31,6 +31,9 @@ typedef void fp_gather(void *contiguous, const void *strided, size_t stride, siz
 typedef void fp_scatter(void *strided, const void *contiguous, size_t stride, size_t size,
                         size_t n);
 
+/* memcpy by stores that go past the caches. */
+typedef void fp_stream(void *restrict dst, const void *restrict src, size_t bytes);
+
 /* gather and scatter are called for no larger strides. */
 enum { FP_VECTOR_STRIDE_MAX = 32 };
 
@@ -45,6 +48,7 @@ struct fp_kernels {
     const fp_kernel_table *table;
     fp_gather *gather;                     /* NULL: an element at a time */
     fp_scatter *scatter;                   /* NULL: an element at a time */
+    fp_stream *stream;                     /* NULL: no such stores */
     const struct fp_block_kernels *blocks; /* never NULL */
 };
 

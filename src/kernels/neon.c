@@ -51,7 +51,6 @@ LANES vec vec_or_and(vec a, vec b, vec mask)
     }
 
 #define AS_IS(v) (v)
-DEFINE_BINARY(u8_add_saturate, V8, AS_IS, vqaddq_u8)
 DEFINE_BINARY(u8_min, V8, AS_IS, vminq_u8)
 DEFINE_BINARY(u8_equal, V8, AS_IS, vceqq_u8)
 DEFINE_BINARY(s8_greater, S8, AS_IS, vcgtq_s8)
@@ -60,7 +59,6 @@ DEFINE_BINARY(u16_max, V16, vreinterpretq_u8_u16, vmaxq_u16)
 DEFINE_BINARY(u16_equal, V16, vreinterpretq_u8_u16, vceqq_u16)
 DEFINE_BINARY(u16_greater, V16, vreinterpretq_u8_u16, vcgtq_u16)
 DEFINE_BINARY(s16_greater, S16, vreinterpretq_u8_u16, vcgtq_s16)
-DEFINE_BINARY(u16_sub_saturate, V16, vreinterpretq_u8_u16, vqsubq_u16)
 DEFINE_BINARY(u16_multiply_low, V16, vreinterpretq_u8_u16, vmulq_u16)
 /* (2 a b + 2^15) / 2^16, which saturates only at the lane's most negative value */
 DEFINE_BINARY(s16_multiply_high_round, S16, vreinterpretq_u8_s16, vqrdmulhq_s16)
@@ -69,6 +67,17 @@ DEFINE_BINARY(s32_max, S32, vreinterpretq_u8_s32, vmaxq_s32)
 DEFINE_BINARY(s32_greater, S32, vreinterpretq_u8_u32, vcgtq_s32)
 
 #undef DEFINE_BINARY
+
+/* Not by the saturating instructions, which leave FPSR's QC flag set. */
+LANES vec u8_add_saturate(vec a, vec b)
+{
+    return vaddq_u8(a, vminq_u8(b, vmvnq_u8(a)));
+}
+
+LANES vec u16_sub_saturate(vec a, vec b)
+{
+    return u16_sub(u16_max(a, b), b);
+}
 
 LANES bool mask_any(vec mask)
 {

@@ -140,6 +140,12 @@ LANES vec f64_fill_nan(vec value)
     return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
 }
 
+/* Ordered before later stores by vec_stream_fence. */
+LANES void vec_stream(void *p, vec v)
+{
+    _mm_stream_si128((vec *)p, v);
+}
+
 #define LEVEL sse2
 #include "level.h"
 #endif

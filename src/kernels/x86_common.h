@@ -80,3 +80,6 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
 enum { MXCSR_DEFAULT = 0x1f80 };
 
 #define VEC_HAS_F64_TO_F32
+
+#define VEC_HAS_STREAM
+#define vec_stream_fence _mm_sfence
