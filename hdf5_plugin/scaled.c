@@ -315,6 +315,7 @@ static hid_t make_create_list(const struct call *call, hid_t create_list,
     return list;
 }
 
+/* Without data, as for an empty tensor, the dataset keeps its fill value. */
 static bool write_dataset(hid_t group, const char *name, hid_t type, hid_t memory_type,
                           const struct shape *shape, hid_t create_list, const void *data)
 {
@@ -323,7 +324,7 @@ static bool write_dataset(hid_t group, const char *name, hid_t type, hid_t memor
         space < 0 ? -1
                   : H5Dcreate2(group, name, type, space, H5P_DEFAULT, create_list, H5P_DEFAULT);
     bool done = dataset >= 0;
-    if (done && H5Sget_simple_extent_npoints(space) > 0)
+    if (done && data)
         done = H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
     if (dataset >= 0 && H5Dclose(dataset) < 0)
         done = false;
@@ -456,12 +457,13 @@ static bool write_group(const struct writing *w, hid_t group, hid_t create_list)
     const hid_t code_list = make_create_list(&w->call, create_list, scheme, true, &w->tensor);
     const hid_t scale_list =
         code_list < 0 ? -1 : make_create_list(&w->call, create_list, scheme, false, &w->tensor);
+    const bool is_empty = w->rows == 0 || w->columns == 0;
     bool done = scale_list >= 0;
     if (done)
         done = (write_dataset(group, codes_name, code_type(scheme), memory_code_type(scheme),
-                              &codes, code_list, w->codes) &&
+                              &codes, code_list, is_empty ? NULL : w->codes) &&
                 write_dataset(group, scales_name, scale_type(scheme), memory_scale_type(scheme),
-                              &scales, scale_list, w->scales) &&
+                              &scales, scale_list, is_empty ? NULL : w->scales) &&
                 write_attributes(group, scheme, &w->tensor)) ||
                fail(&w->call, "HDF5 could not write it");
     if (scale_list >= 0)
