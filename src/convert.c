@@ -287,8 +287,10 @@ fpconv_status fpconv_convert(fpconv_format dst_format, void *dst, fpconv_format 
                              const void *src, size_t n, fpconv_policy policy)
 {
     if (check_names(dst_format, src_format, policy) == FPCONV_OK) {
-        /* the short way, for calls on few elements */
-        fp_kernel *kernel = fp_cpu_kernel(dst_format, src_format, policy);
+        /* the short way: few elements by the codec, without further ado */
+        const fp_kernel_table *codec = fp_kernels_portable.table;
+        fp_kernel *kernel = n <= CODEC_ELEMENTS_MAX ? (*codec)[dst_format][src_format][policy]
+                                                    : fp_cpu_kernel(dst_format, src_format, policy);
         const size_t dst_size = fp_formats[dst_format].size;
         const size_t src_size = fp_formats[src_format].size;
         if (kernel && are_plain_buffers(dst, dst_size, src, src_size, n)) {

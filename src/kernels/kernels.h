@@ -31,6 +31,9 @@ typedef void fp_gather(void *contiguous, const void *strided, size_t stride, siz
 typedef void fp_scatter(void *strided, const void *contiguous, size_t stride, size_t size,
                         size_t n);
 
+/* So few elements are faster by the codec than as a vector of their own. */
+enum { CODEC_ELEMENTS_MAX = 3 };
+
 /* memcpy by stores that go past the caches. */
 typedef void fp_stream(void *restrict dst, const void *restrict src, size_t bytes);
 

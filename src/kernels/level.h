@@ -55,38 +55,48 @@ LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
 static const fp_kernel_table table;
 
 /*
- * Blocks beside the main road, done otherwise; false if this is none.  Results
- * in f32's subnormal range are the codec's: the vector code leaves them out, so
- * that flush-to-zero modes cannot matter.  An f64 that f32 cannot hold is brought
- * into its range first.
+ * Blocks beside the main road, done otherwise; false if this is none.  f32's
+ * subnormals and bf16's, which are the same values, are left out by the vector
+ * code, so that flush-to-zero modes cannot matter: they are put in afterwards.  An
+ * f64 that f32 cannot hold is brought into its range first.
  */
 LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                                  const char *src, fpconv_policy policy)
 {
     const size_t n = block_elements(dst_format, src_format);
-    bool leave_to_codec = false;
+    fp_kernel *codec = (*fp_kernels_portable.table)[dst_format][src_format][policy];
+    _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
     if (src_format == FPCONV_F64) {
         const bool tiny_matters = dst_format == FPCONV_F32 || dst_format == FPCONV_BF16;
         if (!f64_block_is_suspect(src, n, tiny_matters))
             return false;
         const enum f64_kind kind = f64_block_kind(src, n, tiny_matters);
-        leave_to_codec = kind == F64_TINY;
-        /* hif8 tells finite values from Inf, however large. */
-        leave_to_codec |= kind == F64_LARGE && dst_format == FPCONV_HIF8;
-        if (kind == F64_LARGE && dst_format != FPCONV_F32 && dst_format != FPCONV_HIF8) {
-            _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
+        /* f64 to f32 converts large values itself; hif8 tells finite values from
+         * Inf, however large. */
+        const bool is_done_by_f32 = dst_format != FPCONV_F32 && dst_format != FPCONV_HIF8;
+        if (kind == F64_ORDINARY || (kind == F64_LARGE && dst_format == FPCONV_F32))
+            return false;
+        if (is_done_by_f32) {
             f64_block_to_odd_f32(f32, src, n);
             table[dst_format][FPCONV_F32][policy](dst, f32, n);
-            return true;
+            if (kind == F64_TINY)
+                put_bf16_subnormals(dst, src, n, policy == FPCONV_HDF5);
+        } else {
+            codec(dst, src, n);
         }
-    } else if (dst_format == FPCONV_F64 && src_format == FPCONV_BF16) {
-        leave_to_codec = bf16_has_subnormal(vec_load(src));
-    } else if (dst_format == FPCONV_F64 && src_format == FPCONV_F32) {
-        leave_to_codec = f32_has_subnormal(vec_load(src));
+        return true;
     }
-    if (leave_to_codec)
-        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
-    return leave_to_codec;
+    if (dst_format == FPCONV_F64 && src_format == FPCONV_BF16 &&
+        bf16_has_subnormal(vec_load(src))) {
+        widen_bf16_block(dst_format, dst, bf16_without_subnormals(vec_load(src)), policy);
+        put_f64_from_bf16_subnormals(dst, src, n);
+        return true;
+    }
+    if (dst_format == FPCONV_F64 && src_format == FPCONV_F32 && f32_has_subnormal(vec_load(src))) {
+        codec(dst, src, n);
+        return true;
+    }
+    return false;
 }
 
 /*
@@ -94,7 +104,7 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
  * this goes on.  16,777,216 elements f32 to e4m3 take 0.52 ns an element instead
  * of 0.60, f64 to e4m3 0.97 instead of 1.12 (Sapphire Rapids).
  */
-enum { CACHE_LINE = 64, SOURCE_AHEAD = 2048, DESTINATION_AHEAD = 1024 };
+enum { CACHE_LINE = 64, SOURCE_AHEAD = 4096, DESTINATION_AHEAD = 1024 };
 
 LANES void prefetch(const char *src, const char *dst, size_t src_bytes, size_t dst_bytes)
 {
@@ -136,9 +146,6 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
     return n;
 }
 
-/* Below this many elements the codec is faster than a block of its own. */
-enum { CODEC_ELEMENTS = 3 };
-
 /*
  * The rest of an array, less than a block, by the same code on a block that it is
  * copied to: results cannot depend on the position.  The copy is written in whole
@@ -150,7 +157,7 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    if (n <= CODEC_ELEMENTS && (*fp_kernels_portable.table)[dst_format][src_format][policy]) {
+    if (n <= CODEC_ELEMENTS_MAX && (*fp_kernels_portable.table)[dst_format][src_format][policy]) {
         (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
         return;
     }

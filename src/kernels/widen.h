@@ -265,6 +265,31 @@ LANES bool bf16_has_subnormal(vec value)
     return mask_any(s16_greater(u16_set((uint16_t)(0x7fff + 0x0080)), wrapped));
 }
 
+/* Zeros with their signs in place of subnormals. */
+LANES vec bf16_without_subnormals(vec value)
+{
+    const vec magnitude = vec_clear(value, u16_set(0x8000));
+    const mask16 small = s16_greater(u16_set(0x0080), magnitude);
+    return u16_select(small, vec_and(value, u16_set(0x8000)), value);
+}
+
+/* bf16's subnormals as f64: integers times 2^-133, exactly.  The other elements of
+ * dst stay. */
+static __attribute__((noinline)) void put_f64_from_bf16_subnormals(char *dst, const char *src,
+                                                                   size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t code;
+        double value;
+        memcpy(&code, src + i * sizeof(code), sizeof(code));
+        memcpy(&value, dst + i * sizeof(value), sizeof(value));
+        const int magnitude = code & 0x7fff;
+        const double subnormal = (code & 0x8000 ? -0x1p-133 : 0x1p-133) * magnitude;
+        value = magnitude != 0 && magnitude < 0x80 ? subnormal : value;
+        memcpy(dst + i * sizeof(value), &value, sizeof(value));
+    }
+}
+
 LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
 {
     const mask16 is_nan = half_is_nan(value, FPCONV_BF16);
