@@ -91,6 +91,12 @@ LANES vec u16_decrement(vec a, mask16 where)
     return _mm512_mask_sub_epi16(a, where, a, u16_set(1));
 }
 
+/* a - b, or 0 where not */
+LANES vec u32_sub_where(mask32 where, vec a, vec b)
+{
+    return _mm512_maskz_sub_epi32(where, a, b);
+}
+
 LANES vec u32_nonzero_bit(vec a)
 {
     return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(a, a), u32_set(1));
@@ -239,6 +245,46 @@ LANES void store_f16(void *dst, vec f32)
     __m256i f16;
     __asm__("vcvtps2ph $0, %{sae%}, %1, %0" : "=v"(f16) : "v"(f32));
     memcpy(dst, &f16, sizeof(f16));
+}
+
+/*
+ * Pairs of codes side by side, by multiplying and adding, and of six-bit ones pairs
+ * of pairs; then the bytes that are full.  Back, six bytes of each eight, of which the
+ * fields are taken at their bit offsets.  Three operations for 64 codes, where the
+ * shifts of packing.h take about ten times that.
+ */
+#define VEC_HAS_PACK
+
+#define THREE_OF_FOUR(i) 4 * (i), 4 * (i) + 1, 4 * (i) + 2
+#define SIX_OF_EIGHT(i) \
+    6 * (i), 6 * (i) + 1, 6 * (i) + 2, 6 * (i) + 3, 6 * (i) + 4, 6 * (i) + 5, 0, 0
+#define EIGHT_TIMES(DO, i) \
+    DO(i), DO((i) + 1), DO((i) + 2), DO((i) + 3), DO((i) + 4), DO((i) + 5), DO((i) + 6), DO((i) + 7)
+
+/* 64 codes, one to a byte, to 32 bytes */
+LANES vec vec_pack_4(vec codes)
+{
+    const vec low = vec_and(codes, u8_set(0x0f));
+    const vec pairs = _mm512_maddubs_epi16(low, u16_set(16 << 8 | 1));
+    return _mm512_castsi256_si512(_mm512_cvtepi16_epi8(pairs));
+}
+
+/* 64 codes, one to a byte, to 48 bytes */
+LANES vec vec_pack_6(vec codes)
+{
+    static const uint8_t order[64] = {EIGHT_TIMES(THREE_OF_FOUR, 0), EIGHT_TIMES(THREE_OF_FOUR, 8)};
+    const vec low = vec_and(codes, u8_set(0x3f));
+    const vec pairs = _mm512_maddubs_epi16(low, u16_set(64 << 8 | 1));
+    const vec quads = _mm512_madd_epi16(pairs, u32_set(4096 << 16 | 1));
+    return _mm512_permutexvar_epi8(vec_load(order), quads);
+}
+
+LANES vec vec_unpack_6(vec packed)
+{
+    static const uint8_t order[64] = {EIGHT_TIMES(SIX_OF_EIGHT, 0)};
+    const vec offsets = u64_set(UINT64_C(0x2a241e18120c0600)); /* 42, 36, ... 6, 0 */
+    const vec spread = _mm512_permutexvar_epi8(vec_load(order), packed);
+    return vec_and(_mm512_multishift_epi64_epi8(offsets, spread), u8_set(0x3f));
 }
 
 /*

@@ -52,9 +52,9 @@ LANES void shift_block_down(char *dst, const char *src, uint32_t limit, uint32_t
     for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES) {
         const vec value = vec_load(src + i);
         const vec magnitude = vec_clear(value, sign_bit);
-        const mask32 vanishes = s32_greater(u32_set(limit), magnitude);
-        const vec shifted = u32_sub(magnitude, u32_set(shift));
-        vec_store(dst + i, vec_or_and(u32_select(vanishes, u32_set(0), shifted), value, sign_bit));
+        const mask32 remains = s32_greater(magnitude, u32_set(limit - 1));
+        const vec shifted = u32_sub_where(remains, magnitude, u32_set(shift));
+        vec_store(dst + i, vec_or_and(shifted, value, sign_bit));
     }
 }
 

@@ -77,10 +77,13 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
         if (kind == F64_ORDINARY || (kind == F64_LARGE && dst_format == FPCONV_F32))
             return false;
         if (is_done_by_f32) {
-            f64_block_to_odd_f32(f32, src, n);
+            /* dst may be src */
+            _Alignas(VEC_BYTES) char f64[VEC_BYTES * sizeof(double)];
+            memcpy(f64, src, n * sizeof(double));
+            f64_block_to_odd_f32(f32, f64, n);
             table[dst_format][FPCONV_F32][policy](dst, f32, n);
             if (kind == F64_TINY)
-                put_bf16_subnormals(dst, src, n, policy == FPCONV_HDF5);
+                put_bf16_subnormals(dst, f64, n, policy == FPCONV_HDF5);
         } else {
             codec(dst, src, n);
         }

@@ -7,10 +7,22 @@
  * that the compiler turns into the vector instructions of the file.
  */
 
+#ifdef VEC_HAS_PACK
+/* What a vector of codes is packed to. */
+enum { PACK_4_BYTES = VEC_BYTES / 2, PACK_6_BYTES = VEC_BYTES / 8 * 6 };
+#endif
+
 static void pack_4(void *restrict dst, const void *restrict src, size_t n)
 {
     const uint8_t *restrict in = src;
     uint8_t *restrict out = dst;
+#ifdef VEC_HAS_PACK
+    for (; n >= VEC_BYTES; n -= VEC_BYTES) {
+        vec_store_part(out, vec_pack_4(vec_load(in)), PACK_4_BYTES);
+        in += VEC_BYTES;
+        out += PACK_4_BYTES;
+    }
+#endif
     for (size_t i = 0; i < n / 2; i++)
         out[i] = (uint8_t)((in[2 * i] & 0x0f) | in[2 * i + 1] << 4);
     if (n % 2)
@@ -79,6 +91,13 @@ static void pack_6(void *restrict dst, const void *restrict src, size_t n)
 {
     const uint8_t *restrict in = src;
     uint8_t *restrict out = dst;
+#ifdef VEC_HAS_PACK
+    for (; n >= VEC_BYTES; n -= VEC_BYTES) {
+        vec_store_part(out, vec_pack_6(vec_load(in)), PACK_6_BYTES);
+        in += VEC_BYTES;
+        out += PACK_6_BYTES;
+    }
+#endif
     for (; n >= SIX_TILE_CODES + 2; n -= SIX_TILE_CODES) {
         pack_6_tile(out, in);
         in += SIX_TILE_CODES;
@@ -100,6 +119,13 @@ static void unpack_6(void *restrict dst, const void *restrict src, size_t n)
 {
     const uint8_t *restrict in = src;
     uint8_t *restrict out = dst;
+#ifdef VEC_HAS_PACK
+    for (; n >= VEC_BYTES; n -= VEC_BYTES) {
+        vec_store(out, vec_unpack_6(vec_load_part(in, PACK_6_BYTES)));
+        in += PACK_6_BYTES;
+        out += VEC_BYTES;
+    }
+#endif
     for (; n >= SIX_TILE_CODES + 2; n -= SIX_TILE_CODES) {
         unpack_6_tile(out, in);
         in += SIX_TILE_BYTES;

@@ -41,6 +41,12 @@ LANES mask16 u16_greater(vec a, vec b)
     return s16_greater((vec)((vec_u16)a ^ (vec_u16)flip), (vec)((vec_u16)b ^ (vec_u16)flip));
 }
 
+/* a - b, or 0 where not */
+LANES vec u32_sub_where(mask32 where, vec a, vec b)
+{
+    return vec_and(where, u32_sub(a, b));
+}
+
 LANES vec u32_nonzero_bit(vec a)
 {
     return u32_add(MM(cmpeq_epi32)(a, u32_set(0)), u32_set(1));
