@@ -36,16 +36,12 @@ static void fail_at(struct place dst, struct place src, size_t n, size_t byte)
              buffer[byte], image[byte]);
 }
 
-/* n elements, given by code and as they lie in memory, to their places. */
+/* n elements, given by their codes, to their places. */
 static void put_elements(uint8_t *base, struct place place, size_t size, const uint64_t *codes,
-                         const uint8_t *bytes, size_t n)
+                         size_t n)
 {
-    if (place.stride == (ptrdiff_t)size)
-        for (size_t i = 0; i < n; i++) /* gcc 16 takes n * size for one that wraps */
-            memcpy(base + place.at + i * size, bytes + i * size, size);
-    else
-        for (size_t i = 0; i < n; i++)
-            store_code(base + place.at + (ptrdiff_t)i * place.stride, size, codes[i]);
+    for (size_t i = 0; i < n; i++)
+        store_code(base + place.at + (ptrdiff_t)i * place.stride, size, codes[i]);
 }
 
 /* Elements first, first + 1, ... of the stream, n of them, from src to dst;
@@ -56,11 +52,9 @@ static void check_places(struct place dst, struct place src, size_t first, size_
     assert_true(first + n <= STREAM_COUNT);
     assert_true(bytes <= BUFFER_BYTES);
     memset(buffer, CANARY, bytes);
-    put_elements(buffer, src, src_size, stream.codes + first, stream.code_bytes + first * src_size,
-                 n);
+    put_elements(buffer, src, src_size, stream.codes + first, n);
     memcpy(image, buffer, bytes);
-    put_elements(image, dst, dst_size, stream.wants + first, stream.want_bytes + first * dst_size,
-                 n);
+    put_elements(image, dst, dst_size, stream.wants + first, n);
 
     const bool contiguous = dst.stride == (ptrdiff_t)dst_size && src.stride == (ptrdiff_t)src_size;
     const fpconv_status status =

@@ -55,6 +55,34 @@ LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
 static const fp_kernel_table table;
 
 /*
+ * bf16's subnormals, and zero, from f64 below 2^-126, for at most a block; the other
+ * elements of dst stay.  2^109 times as large they are f16's subnormals: units of
+ * 2^-133 become units of 2^-24, and the codes are the same.  On arrays and with
+ * masks, for the vectoriser.
+ */
+static __attribute__((noinline)) void put_bf16_subnormals(char *dst, const char *src, size_t n,
+                                                          fpconv_policy policy)
+{
+    uint64_t code[VEC_BYTES], scaled[VEC_BYTES];
+    uint16_t bf16[VEC_BYTES], small[VEC_BYTES];
+    memcpy(code, src, n * sizeof(code[0]));
+    for (size_t i = 0; i < n; i++) { /* f64's own subnormals are 0 in bf16 */
+        const uint64_t exponent = code[i] >> 52 & 0x7ff;
+        const uint64_t scales = (uint64_t)0 - (exponent - 1 < 1023 - 126 - 1);
+        const uint64_t sign = code[i] & (UINT64_C(1) << 63);
+        scaled[i] = ((code[i] + (UINT64_C(109) << 52)) & scales) | sign;
+    }
+    table[FPCONV_F16][FPCONV_F64][policy](small, scaled, n);
+    memcpy(bf16, dst, n * sizeof(bf16[0]));
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t top = (uint16_t)(code[i] >> 48);
+        const uint16_t is_small = (uint16_t)(0 - ((top & 0x7fff) < (1023 - 126) << 4));
+        bf16[i] = (uint16_t)((small[i] & is_small) | (bf16[i] & ~is_small));
+    }
+    memcpy(dst, bf16, n * sizeof(bf16[0]));
+}
+
+/*
  * Blocks beside the main road, done otherwise; false if this is none.  f32's
  * subnormals and bf16's, which are the same values, are left out by the vector
  * code, so that flush-to-zero modes cannot matter: they are put in afterwards.  An
@@ -83,7 +111,7 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
             f64_block_to_odd_f32(f32, f64, n);
             table[dst_format][FPCONV_F32][policy](dst, f32, n);
             if (kind == F64_TINY)
-                put_bf16_subnormals(dst, f64, n, policy == FPCONV_HDF5);
+                put_bf16_subnormals(dst, f64, n, policy);
         } else {
             codec(dst, src, n);
         }

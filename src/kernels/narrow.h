@@ -102,34 +102,6 @@ LANES bool f64_block_is_suspect(const char *src, size_t n, bool tiny_matters)
     return mask_any(s32_greater(furthest, u32_set(bound - least - 1 + 0x80000000)));
 }
 
-/*
- * bf16's subnormals, and zero, from f64 below 2^-126: the significand shifted right
- * to units of 2^-133, rounded.  The other elements of dst stay.  No branches, for
- * the vectoriser.
- */
-static __attribute__((noinline)) void put_bf16_subnormals(char *dst, const char *src, size_t n,
-                                                          bool ties_away)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t code;
-        uint16_t other;
-        memcpy(&code, src + i * sizeof(code), sizeof(code));
-        memcpy(&other, dst + i * sizeof(other), sizeof(other));
-        const uint64_t magnitude = code & INT64_MAX;
-        const uint64_t exponent = magnitude >> 52;
-        const uint64_t significand = (magnitude & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
-        /* 2^(exponent - 1075) an f64's unit; from a shift by 54 on the result is 0 */
-        const uint64_t shift = exponent < 1075 - 133 - 54 ? 54 : 1075 - 133 - exponent;
-        const uint64_t odd = (significand >> (shift & 63)) & 1;
-        const uint64_t half = UINT64_C(1) << ((shift - 1) & 63);
-        const uint64_t rounding = ties_away ? half : half - 1 + odd;
-        const uint64_t rounded = (significand + rounding) >> (shift & 63);
-        const bool is_small = magnitude < (uint64_t)(1023 - 126) << 52;
-        other = is_small ? (uint16_t)((code >> 48 & 0x8000) | rounded) : other;
-        memcpy(dst + i * sizeof(other), &other, sizeof(other));
-    }
-}
-
 /* LANES_32 elements as f32, good for one more rounding */
 LANES vec load_as_f32(const char *src, fpconv_format format)
 {

@@ -274,20 +274,25 @@ LANES vec bf16_without_subnormals(vec value)
 }
 
 /* bf16's subnormals as f64: integers times 2^-133, exactly.  The other elements of
- * dst stay. */
+ * dst stay.  As put_bf16_subnormals. */
 static __attribute__((noinline)) void put_f64_from_bf16_subnormals(char *dst, const char *src,
                                                                    size_t n)
 {
+    uint16_t code[VEC_BYTES];
+    double values[VEC_BYTES];
+    uint64_t subnormal[VEC_BYTES], f64[VEC_BYTES];
+    memcpy(code, src, n * sizeof(code[0]));
+    for (size_t i = 0; i < n; i++)
+        values[i] = 0x1p-133 * (code[i] & 0x7fff);
+    memcpy(subnormal, values, n * sizeof(values[0]));
+    memcpy(f64, dst, n * sizeof(f64[0]));
     for (size_t i = 0; i < n; i++) {
-        uint16_t code;
-        double value;
-        memcpy(&code, src + i * sizeof(code), sizeof(code));
-        memcpy(&value, dst + i * sizeof(value), sizeof(value));
-        const int magnitude = code & 0x7fff;
-        const double subnormal = (code & 0x8000 ? -0x1p-133 : 0x1p-133) * magnitude;
-        value = magnitude != 0 && magnitude < 0x80 ? subnormal : value;
-        memcpy(dst + i * sizeof(value), &value, sizeof(value));
+        const uint64_t sign = (uint64_t)(code[i] & 0x8000) << 48;
+        const bool is_subnormal = (uint16_t)((code[i] & 0x7fff) - 1) < 0x7f;
+        const uint64_t mask = (uint64_t)0 - is_subnormal;
+        f64[i] = ((subnormal[i] | sign) & mask) | (f64[i] & ~mask);
     }
+    memcpy(dst, f64, n * sizeof(f64[0]));
 }
 
 LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
