@@ -60,8 +60,8 @@ hid_t make_loop_type(struct side side)
 
 hid_t native_type(fpconv_format format)
 {
-    struct side side = {format, H5T_ORDER_LE};
-    if (is_swapped(side))
+    struct side side = {format, H5T_ORDER_LE}; /* as are HDF5's own of one byte */
+    if (fpconv_format_size(format) > 1 && is_swapped(side))
         side.order = H5T_ORDER_BE;
     if (format == FPCONV_HIF8)
         side.order = H5T_ORDER_NONE;

@@ -355,8 +355,7 @@ static void no_elements(void **state)
 static void types_are_equal_by_structure(void **state)
 {
     (void)state;
-    FOR_EACH_FORMAT(f)
-    {
+    FOR_EACH_FORMAT (f) {
         const hid_t type = fpconv_h5_type(f), mine = native_type(f);
         assert_true(H5Tequal(type, mine) > 0);
         assert_true(fpconv_h5_type(f) == type);
@@ -421,7 +420,10 @@ static void errors_are_on_the_stack(void **state)
     H5E_BEGIN_TRY
     {
         assert_true(H5Tconvert(H5T_NATIVE_FLOAT, bf16, 1, &value, NULL, list) < 0);
-        assert_true(error_stack_says("f32LE to e4m3LE: the exception handler asked to abort"));
+        assert_true(
+            error_stack_says(H5Tget_order(H5T_NATIVE_FLOAT) == H5T_ORDER_BE
+                                 ? "f32BE to e4m3LE: the exception handler asked to abort"
+                                 : "f32LE to e4m3LE: the exception handler asked to abort"));
         assert_true(fpconv_h5_register_profile((fpconv_h5_profile)4, NULL) < 0);
         assert_true(error_stack_says("profile"));
         assert_true(fpconv_h5_register_profile((fpconv_h5_profile)-1, NULL) < 0);
