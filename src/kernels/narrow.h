@@ -339,8 +339,6 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 
 /* f64 come here without Inf, NaN and those beyond f32's range. */
 
-enum { NARROW_BYTE_BLOCK = 2 * LANES_16 };
-
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy)
 {
