@@ -81,7 +81,7 @@ static double instructions_each(struct conversion *c)
     const unsigned long twice = count_instructions(c);
     if (once == 0 || twice == 0)
         report_fail("cannot count instructions: ptrace: %s", strerror(errno));
-    return (double)(twice - once) / N;
+    return (double)(twice - once) / (double)N;
 }
 
 static void run_pair(const struct request *request, fpconv_format dst, fpconv_format src)
