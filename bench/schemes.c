@@ -242,7 +242,7 @@ static void time_scheme(const struct scheme *scheme, struct run run)
     timing_compare(contenders, 3);
     double ns[3];
     for (int i = 0; i < 3; i++)
-        ns[i] = contenders[i].seconds / CELLS * 1e9;
+        ns[i] = contenders[i].seconds / (double)CELLS * 1e9;
     const char *verdicts[2] = {"", ""};
     const bool has_limit = !scheme->is_scaled || (scheme->scheme.scaling == FPCONV_MX &&
                                                   element != FPCONV_E3M2 && element != FPCONV_E2M3);
