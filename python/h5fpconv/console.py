@@ -1,0 +1,107 @@
+"""What the user sees: tables, messages, JSON, and a progress bar on a terminal.
+
+SPDX-License-Identifier: MIT
+
+Results go to standard output, all else to standard error.  rich is loaded only
+when something is drawn, since loading it takes longer than many a command.
+"""
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+Advance = Callable[[int], None]
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """--quiet and --json, the same for every command."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true",
+                       help="print the result as JSON and nothing else")
+    group.add_argument("--quiet", "-q", action="store_true",
+                       help="print nothing but errors (and what --json asks for)")
+
+
+def format_bytes(count: float) -> str:
+    """A number of bytes in at most four digits and a binary unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+class Console:
+    """One command's output, as its --quiet and --json ask for."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.quiet: bool = getattr(arguments, "quiet", False)
+        self.json: bool = getattr(arguments, "json", False)
+
+    def warn(self, message: str) -> None:
+        """A line to standard error, unless --quiet."""
+        if not self.quiet:
+            print(f"h5fpconv: {message}", file=sys.stderr)
+
+    def say(self, message: str) -> None:
+        """A line of the result for people: not with --quiet or --json."""
+        if not self.quiet and not self.json:
+            print(message)
+
+    def print_json(self, value: Any) -> None:
+        """The result for programs.  Inf and NaN, which JSON lacks, become null."""
+        if self.json:
+            print(json.dumps(finite_only(value), indent=2, allow_nan=False))
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *,
+              left: Sequence[int] = (0,), title: str | None = None) -> None:
+        """A table for people; the columns `left` are aligned to the left."""
+        if self.quiet or self.json:
+            return
+        from rich import box
+        from rich.console import Console as Terminal
+        from rich.table import Table
+        from rich.text import Text
+        table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="left" if i in left else "right",
+                             overflow="fold", no_wrap=i not in left)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        terminal = Terminal(highlight=False)
+        if not terminal.is_terminal:  # a file or a pipe has no width to fit into
+            terminal = Terminal(highlight=False, width=1000)
+        terminal.print(table)
+
+    @contextlib.contextmanager
+    def progress(self, total: int, what: str) -> Iterator[Advance]:
+        """A bar with bytes and time left, on a terminal only.
+
+        Yields a function that takes the number of bytes done since its last call;
+        any thread may call it.
+        """
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda count: None
+            return
+        from rich.console import Console as Terminal
+        from rich.progress import (BarColumn, DownloadColumn, Progress, TextColumn,
+                                   TimeRemainingColumn, TransferSpeedColumn)
+        with Progress(TextColumn("{task.description}"), BarColumn(),
+                      DownloadColumn(binary_units=True), TransferSpeedColumn(),
+                      TimeRemainingColumn(), console=Terminal(stderr=True),
+                      transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda count: bar.advance(task, count)
+
+
+def finite_only(value: Any) -> Any:
+    """The value with None for each float that is not finite."""
+    if isinstance(value, dict):
+        return {key: finite_only(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_only(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+        return None
+    return value
