@@ -92,7 +92,9 @@ def format_of(x) -> str | None:
 
     Types are compared by structure, in either byte order.
     """
-    kind = x.id.get_type() if isinstance(x, h5py.Dataset) else getattr(x, "id", x)
+    kind = x if isinstance(x, h5t.TypeID) else x.id
+    if isinstance(x, h5py.Dataset):
+        kind = kind.get_type()
     for format in FORMATS:
         ours = _type(format)
         if kind.get_class() != ours.get_class() or kind.get_size() != ours.get_size():
