@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy
+from numpy.typing import DTypeLike
 
 from ._core import ffi, lib
 
 
-def _text(string) -> str:
+#: A format's name, or the dtype of its elements.
+FormatLike = str | DTypeLike
+
+
+def _text(string: Any) -> str:
     return ffi.string(string).decode()
 
 
@@ -80,7 +86,8 @@ def _make_info(index: int) -> FormatInfo:
 _INFO = {name: _make_info(index) for index, name in enumerate(FORMATS)}
 _INDEX = {name: index for index, name in enumerate(FORMATS)}
 
-# Names of numpy dtypes whose elements are a format's codes; ml_dtypes has all but the first three.
+# The dtypes whose elements are a format's, by name: numpy's own and ml_dtypes', which need
+# not be installed.
 _NAME_OF_DTYPE = {
     "float64": "f64",
     "float32": "f32",
@@ -99,8 +106,8 @@ def format_info(format: str) -> FormatInfo:
 
     ValueError if there is no such format.
 
-    >>> format_info("e4m3").max
-    448.0
+    >>> format_info("e4m3").max, format_info("e4m3").bits
+    (448.0, 8)
     """
     try:
         return _INFO[format]
@@ -122,7 +129,7 @@ def format_of_dtype(dtype: numpy.dtype) -> str | None:
     return _NAME_OF_DTYPE.get(dtype.name)
 
 
-def resolve(format, argument: str) -> tuple[str, numpy.dtype]:
+def resolve(format: FormatLike, argument: str) -> tuple[str, numpy.dtype]:
     """A format given by name or by a numpy dtype: its name, and the dtype of its arrays."""
     if isinstance(format, str) and format in _INFO:
         return format, _INFO[format].storage
@@ -135,7 +142,7 @@ def resolve(format, argument: str) -> tuple[str, numpy.dtype]:
         kind = ValueError if isinstance(format, str) else TypeError
         raise kind(f"{argument} is {format!r}; it has to be one of {', '.join(FORMATS)}, "
                    "or the dtype of such a format")
-    return name, dtype.newbyteorder("=")
+    return name, dtype
 
 
 def policy_index(policy: str) -> int:

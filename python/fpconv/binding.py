@@ -15,7 +15,7 @@ DECLARATIONS = """
 typedef enum { FPCONV_F64, FPCONV_F32, FPCONV_F16, FPCONV_BF16, FPCONV_E5M2, FPCONV_E4M3,
                FPCONV_E3M2, FPCONV_E2M3, FPCONV_E2M1, FPCONV_HIF8 } fpconv_format;
 typedef enum { FPCONV_HDF5, FPCONV_OCP, FPCONV_OCP_SAT } fpconv_policy;
-typedef enum { FPCONV_OK, ... } fpconv_status;
+typedef enum { FPCONV_OK, FPCONV_ERROR_UNSUPPORTED, FPCONV_ERROR_SCHEME, ... } fpconv_status;
 
 #define FPCONV_FORMAT_COUNT ...
 #define FPCONV_POLICY_COUNT ...
