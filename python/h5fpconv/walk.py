@@ -78,15 +78,17 @@ def keeps_link_order(group: h5g.GroupID) -> bool:
     return bool(group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED)
 
 
-def list_links(group: h5g.GroupID) -> list[tuple[bytes, h5l.LinkInfo]]:
-    """Names and kinds of a group's links, in order of creation if that is kept."""
-    found: list[tuple[bytes, h5l.LinkInfo]] = []
+def list_links(group: h5g.GroupID) -> list[bytes]:
+    """The names of a group's links, in order of creation if that is kept."""
+    names: list[bytes] = []
     order = h5.INDEX_CRT_ORDER if keeps_link_order(group) else h5.INDEX_NAME
-    group.links.iterate(lambda name, info: found.append((name, info)), idx_type=order, info=True)
-    return found
+    group.links.iterate(names.append, idx_type=order)
+    return names
 
 
-def read_link(group: h5g.GroupID, name: bytes, info: h5l.LinkInfo) -> Link:
+def read_link(group: h5g.GroupID, name: bytes) -> Link:
+    # Not from links.iterate, which hands the same object to each call.
+    info = group.links.get_info(name)
     if info.type == h5l.TYPE_HARD:
         return Link(name, info.type, info.cset, address=address_of(group, name))
     if info.type in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
@@ -107,7 +109,7 @@ def walk(file: h5f.FileID) -> dict[int, Object]:
         parent = waiting.popleft()
         group = h5g.open(file, parent.path)
         parent.is_scaled = h5a.exists(group, SCALED_VERSION)
-        parent.links = [read_link(group, name, info) for name, info in list_links(group)]
+        parent.links = [read_link(group, name) for name in list_links(group)]
         for link in parent.links:
             if link.kind != h5l.TYPE_HARD:
                 continue
