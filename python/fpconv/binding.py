@@ -1,8 +1,8 @@
-"""Generates the C source of fpconv._core, the binding to the core library
+"""Generates the C source of the bindings, fpconv._core and fpconv._plugin
 
 SPDX-License-Identifier: MIT
 
-    binding.py OUTPUT
+    binding.py _core|_plugin OUTPUT
 
 cffi's API mode: what is declared here is compiled against our headers, and the
 compiler refuses what disagrees with them.  Every call releases the GIL.
@@ -11,9 +11,12 @@ import sys
 
 import cffi
 
-DECLARATIONS = """
+FORMATS = """
 typedef enum { FPCONV_F64, FPCONV_F32, FPCONV_F16, FPCONV_BF16, FPCONV_E5M2, FPCONV_E4M3,
                FPCONV_E3M2, FPCONV_E2M3, FPCONV_E2M1, FPCONV_HIF8 } fpconv_format;
+"""
+
+CORE = """
 typedef enum { FPCONV_HDF5, FPCONV_OCP, FPCONV_OCP_SAT } fpconv_policy;
 typedef enum { FPCONV_OK, FPCONV_ERROR_UNSUPPORTED, FPCONV_ERROR_SCHEME, ... } fpconv_status;
 
@@ -84,19 +87,63 @@ static const struct fp_format fp_formats[10];
 """
 
 # The library's own table of formats is not public, but this is the same source tree.
-INCLUDES = """
+CORE_INCLUDES = """
 #include "fpconv/fpconv.h"
 #include "fpconv/pack.h"
 #include "fpconv/scaled.h"
 #include "formats.h"
 """
 
+PLUGIN = """
+typedef int... herr_t;
+typedef enum { H5T_ORDER_LE, H5T_ORDER_BE, H5T_ORDER_NONE, ... } H5T_order_t;
+typedef enum { FPCONV_H5_REPAIRED, FPCONV_H5_IDENTICAL, FPCONV_H5_OCP,
+               FPCONV_H5_OCP_SAT } fpconv_h5_profile;
+typedef enum { FPCONV_H5_REASON_SAME, ... } fpconv_h5_reason;
+enum { FPCONV_H5_BUG_LOST_CARRY, FPCONV_H5_BUG_STICKY_CARRY, ... };
+
+#define FPCONV_H5_PROFILE_COUNT ...
+#define FPCONV_H5_PAIR_MAX ...
+
+typedef struct {
+    fpconv_format src, dst;
+    H5T_order_t src_order, dst_order;
+    int registered;
+    fpconv_h5_reason reason;
+    unsigned probes;
+    unsigned differed;
+    unsigned bugs;
+} fpconv_h5_pair_report;
+
+typedef struct {
+    fpconv_h5_profile profile;
+    unsigned library_version[3];
+    unsigned pair_count;
+    unsigned registered_count;
+    fpconv_h5_pair_report pairs[...];
+} fpconv_h5_report;
+
+const char *fpconv_h5_profile_name(fpconv_h5_profile profile);
+const char *fpconv_h5_reason_text(fpconv_h5_reason reason);
+herr_t fpconv_h5_register_profile(fpconv_h5_profile profile, fpconv_h5_report *report);
+herr_t fpconv_h5_unregister(void);
+const char *fpconv_h5_last_error(void);
+"""
+
+PLUGIN_INCLUDES = """
+#include "fpconv/fpconv_h5.h"
+"""
+
+MODULES = {"_core": (CORE, CORE_INCLUDES), "_plugin": (PLUGIN, PLUGIN_INCLUDES)}
+
 
 def main() -> None:
+    name, output = sys.argv[1:]
+    declarations, includes = MODULES[name]
     ffi = cffi.FFI()
-    ffi.cdef(DECLARATIONS)
-    ffi.set_source("fpconv._core", INCLUDES)
-    ffi.emit_c_code(sys.argv[1])
+    ffi.cdef(FORMATS + declarations)
+    ffi.set_source(f"fpconv.{name}", includes)
+    ffi.emit_c_code(output)
 
 
 if __name__ == "__main__":
