@@ -14,6 +14,8 @@ from h5fpconv.status import CommandError, Status, status_epilog
 
 # The modules of the commands, in the order of --help: one a line.
 COMMANDS: tuple[str, ...] = (
+    "convert",
+    "back",
 )
 
 

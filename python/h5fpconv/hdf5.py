@@ -45,11 +45,13 @@ def _function(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
 
 _attribute_create = _function("H5Acreate2", _hid, _hid, ctypes.c_char_p, _hid, _hid, _hid, _hid)
 _attribute_list = _function("H5Aget_create_plist", _hid, _hid)
+_commit = _function("H5Tcommit_anon", _herr, _hid, _hid, _hid, _hid)
 _attribute_read = _function("H5Aread", _herr, _hid, _hid, _pointer)
 _attribute_write = _function("H5Awrite", _herr, _hid, _hid, _pointer)
 _read = _function("H5Dread", _herr, _hid, _hid, _hid, _hid, _hid, _pointer)
 _write = _function("H5Dwrite", _herr, _hid, _hid, _hid, _hid, _hid, _pointer)
 _reclaim = _function("H5Dvlen_reclaim", _herr, _hid, _hid, _hid, _pointer)
+_chunk_bytes = _function("H5Dget_chunk_storage_size", _herr, _hid, _pointer, _pointer)
 _get_fill = _function("H5Pget_fill_value", _herr, _hid, _hid, _pointer)
 _set_fill = _function("H5Pset_fill_value", _herr, _hid, _hid, _pointer)
 _link_phase = _function("H5Pget_link_phase_change", _herr, _hid, _pointer, _pointer)
@@ -63,6 +65,15 @@ _region = _function("H5Rget_region", _hid, _hid, ctypes.c_int, _pointer)
 def buffer(size: int) -> "ctypes.Array[ctypes.c_char]":
     """Zeroed memory for raw values; never of 0 bytes."""
     return ctypes.create_string_buffer(max(size, 1))
+
+
+def address(data: "ctypes.Array[ctypes.c_char]") -> int:
+    return ctypes.addressof(data)
+
+
+def commit(file: ObjectID, datatype: h5t.TypeID, properties: ObjectID) -> None:
+    """Makes a datatype one of the file, without a link."""
+    _commit(file.id, datatype.id, properties.id, DEFAULT)
 
 
 def create_attribute(owner: ObjectID, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID,
@@ -94,6 +105,13 @@ def write_dataset(dataset: h5d.DatasetID, datatype: h5t.TypeID, memory: h5s.Spac
 def reclaim(datatype: h5t.TypeID, space: h5s.SpaceID, data: ctypes.Array) -> None:
     """Frees what variable-length values in `data` point to."""
     _reclaim(datatype.id, space.id, DEFAULT, data)
+
+
+def chunk_bytes(dataset: h5d.DatasetID, start: tuple[int, ...]) -> int:
+    """The stored bytes of the chunk at an index; 0 if it was never written."""
+    size = ctypes.c_uint64(0)
+    _chunk_bytes(dataset.id, (ctypes.c_uint64 * len(start))(*start), ctypes.byref(size))
+    return size.value
 
 
 def get_fill_value(properties: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:

@@ -75,6 +75,11 @@ def add_target_arguments(parser: argparse.ArgumentParser, *, required: bool) -> 
     group.add_argument("--scale", metavar="RULE", choices=SCALE_RULES,
                        help="how an MX scheme chooses its scales: floor (MX 1.0; default) may "
                             "saturate the largest value of a block, ceil never does")
+    add_policy_argument(group)
+
+
+def add_policy_argument(group: "argparse._ArgumentGroup") -> None:
+    """--policy."""
     group.add_argument("--policy", choices=fpconv.POLICIES, default="ocp",
                        help="rounding, overflow and NaN of formats without scales (default: "
                             "%(default)s: ties to even, overflow as the OCP formats say)")

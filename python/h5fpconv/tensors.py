@@ -14,8 +14,9 @@ from types import TracebackType
 import fpconv
 import fpconv.h5
 import numpy
-from h5py import h5a, h5d, h5f, h5g, h5p, h5s, h5t
+from h5py import h5a, h5d, h5f, h5g, h5p, h5s, h5t, h5z
 
+from h5fpconv import hdf5
 from h5fpconv.boxes import Box, box_shape, boxes, flat_range, spaces
 from h5fpconv.status import InputError
 from h5fpconv.walk import Kind, Object, walk
@@ -51,6 +52,11 @@ class Tensor:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def value_bytes(self) -> int:
+        """The bytes of all values in their format, packed or not."""
+        return -(-self.size * fpconv.format_info(self.format).bits // 8)
 
     @property
     def dtype(self) -> numpy.dtype:
@@ -100,6 +106,25 @@ class PlainTensor(Tensor):
     @property
     def unit(self) -> tuple[int, ...]:
         return self.chunk or (1,) * len(self.shape)
+
+    @property
+    def obstacle(self) -> str:
+        """Why the dataset cannot be replaced by another one; "" if it can."""
+        if self.properties.get_layout() == h5d.VIRTUAL:
+            return "virtual, it shows other datasets"
+        codes = [self.properties.get_filter(i)[0] for i in range(self.properties.get_nfilters())]
+        missing = [str(code) for code in codes if not h5z.filter_avail(code)]
+        return f"its filter {missing[0]} is not there" if missing else ""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is more than the fill value."""
+        return self.stored_bytes > 0
+
+    def fill_value(self) -> numpy.ndarray:
+        """The code of the fill value, an array of one."""
+        raw = hdf5.get_fill_value(self.properties, self.datatype)
+        return numpy.frombuffer(raw, self.file_storage).astype(self.storage)
 
     def read(self, box: Box, dtype: numpy.dtype | None = None) -> numpy.ndarray:
         codes = self.read_codes(box)
@@ -166,6 +191,11 @@ class ScaledTensor(Tensor):
                                    dtype or self.dtype)
         first = box.start[-1] - wide.start[-1]
         return values[..., first:first + box.count[-1]]
+
+    @property
+    def holds_more(self) -> bool:
+        """Whether the group has other members than the layout's."""
+        return self.group.get_num_objs() > 2
 
     @property
     def scales_are_single(self) -> bool:

@@ -1,0 +1,243 @@
+"""A file carried into another one, but for the objects that are changed on the way.
+
+SPDX-License-Identifier: MIT
+
+Objects that stay are copied by HDF5 without decoding them.  Three things it does not
+carry from file to file are done here: references, which are rewritten to the new
+objects; committed datatypes, which stay shared; and links of all kinds.
+"""
+from typing import Protocol
+
+from h5py import h5, h5a, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t
+from h5py._objects import ObjectID
+
+from h5fpconv import hdf5
+from h5fpconv.boxes import Box, box_shape, boxes, spaces
+from h5fpconv.console import Advance
+from h5fpconv.references import Layout, holds_references, layout_of, rewrite_values
+from h5fpconv.status import InputError
+from h5fpconv.tensors import Source
+from h5fpconv.walk import Kind, Link, Object, address_of, join, path_text
+
+RAW_BYTES = 1 << 20  # of values at a time, where they go through memory
+
+
+class Change(Protocol):
+    """Another object in the place of one of the source."""
+
+    def make(self, copy: "Copy", group: h5g.GroupID, name: bytes, links: h5p.PropLCID) -> None:
+        """Creates the object under a name in the destination, with its values."""
+
+    def carry_attributes(self, copy: "Copy") -> None:
+        """Gives the new object the old one's attributes, once all objects exist."""
+
+
+class Copy:
+    """One source on its way to a destination.
+
+    `where` has the path in the destination of each object that is made, by its
+    address in the source.  `fd` is the destination once more, for bytes at
+    offsets that HDF5 has assigned.
+    """
+
+    def __init__(self, source: Source, destination: h5f.FileID, fd: int,
+                 changes: dict[int, Change], advance: Advance) -> None:
+        self.source, self.destination, self.fd = source, destination, fd
+        self.changes, self.advance = changes, advance
+        self.where: dict[int, bytes] = {}
+        self.rewritten: dict[bytes, bytes] = {}
+        self.types: dict[int, h5t.TypeID] = {}
+        self.with_references: list[Object] = []
+
+    def run(self) -> None:
+        """Makes all objects, then what can refer to any of them."""
+        root = next(iter(self.source.objects.values()))
+        self.where[root.address] = b"/"
+        for object in self.source.objects.values():
+            if object.kind is Kind.TYPE:
+                self.types[object.address] = self.make_type(object)
+        for object in self.source.objects.values():
+            if object.kind is Kind.GROUP and self.is_carried(object):
+                self.make_links(object)
+        for object in self.with_references:
+            self.copy_values(object)
+        for address, object in self.source.objects.items():
+            if address in self.changes:
+                self.changes[address].carry_attributes(self)
+            elif address in self.where:
+                self.carry_attributes(object)
+
+    def is_carried(self, object: Object) -> bool:
+        return object.address in self.where and object.address not in self.changes
+
+    # Links
+
+    def make_links(self, parent: Object) -> None:
+        """A group's links, in order, with the objects that are met for the first time."""
+        group = h5g.open(self.destination, self.where[parent.address])
+        for link in parent.links:
+            properties = h5p.create(h5p.LINK_CREATE)
+            properties.set_char_encoding(link.char_set)
+            if link.kind == h5l.TYPE_SOFT:
+                group.links.create_soft(link.name, link.value, lcpl=properties)
+            elif link.kind == h5l.TYPE_EXTERNAL:
+                group.links.create_external(link.name, *link.value, lcpl=properties)
+            else:
+                self.make_hard_link(parent, group, link, properties)
+
+    def make_hard_link(self, parent: Object, group: h5g.GroupID, link: Link,
+                       properties: h5p.PropLCID) -> None:
+        known = self.where.get(link.address)
+        if known is not None:
+            group.links.create_hard(link.name, self.destination, known, lcpl=properties)
+            return
+        self.where[link.address] = join(self.where[parent.address], link.name)
+        change = self.changes.get(link.address)
+        if change:
+            change.make(self, group, link.name, properties)
+        else:
+            self.make_object(self.source.objects[link.address], group, link.name, properties)
+
+    # Objects
+
+    def make_object(self, object: Object, group: h5g.GroupID, name: bytes,
+                    links: h5p.PropLCID) -> None:
+        if object.kind is Kind.TYPE:
+            h5o.link(self.types[object.address], group, name, lcpl=links)
+        elif object.kind is Kind.GROUP:
+            old = h5g.open(self.source.id, object.path)
+            new = h5g.create(group, name, lcpl=links, gcpl=old.get_create_plist())
+            copy_comment(old, new)
+        elif self.is_made_anew(object):
+            self.make_dataset(object, group, name, links)
+        else:
+            properties = h5p.create(h5p.OBJECT_COPY)
+            properties.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
+            h5o.copy(self.source.id, object.path, group, name, copypl=properties, lcpl=links)
+            self.advance(h5d.open(self.source.id, object.path).get_storage_size())
+
+    def make_type(self, object: Object) -> h5t.TypeID:
+        """A committed datatype that no link leads to yet: datasets may come before it."""
+        old = h5t.open(self.source.id, object.path)
+        new = old.copy()
+        hdf5.commit(self.destination, new, old.get_create_plist())
+        return new
+
+    def is_made_anew(self, object: Object) -> bool:
+        """Whether HDF5's copy of a dataset would lose something."""
+        datatype = h5d.open(self.source.id, object.path).get_type()
+        return datatype.committed() or holds_references(datatype)
+
+    def make_dataset(self, object: Object, group: h5g.GroupID, name: bytes,
+                     links: h5p.PropLCID) -> None:
+        old = h5d.open(self.source.id, object.path)
+        new = h5d.create(group, name, self.datatype(old.get_type()), old.get_space(),
+                         dcpl=old.get_create_plist(), lcpl=links)
+        copy_comment(old, new)
+        if holds_references(old.get_type()):
+            self.with_references.append(object)
+        else:
+            self.copy_values(object)
+
+    def datatype(self, datatype: h5t.TypeID) -> h5t.TypeID:
+        """The destination's committed datatype for one of the source's; others are the same."""
+        if not datatype.committed():
+            return datatype
+        known = self.types.get(address_of(datatype))
+        return known or datatype.copy()  # a copy: no link leads to it any more
+
+    # Values that go through memory in the form of their datatype
+
+    def copy_values(self, object: Object) -> None:
+        old = h5d.open(self.source.id, object.path)
+        new = h5d.open(self.destination, self.where[object.address])
+        properties, datatype = old.get_create_plist(), old.get_type()
+        if properties.get_layout() == h5d.VIRTUAL or properties.get_external_count():
+            return  # the values are elsewhere
+        if old.get_space().get_simple_extent_type() == h5s.NULL or not old.get_storage_size():
+            return
+        layout = layout_of(datatype) if holds_references(datatype) else None
+        shape = old.shape
+        unit = properties.get_chunk() if properties.get_layout() == h5d.CHUNKED else (1,) * len(shape)
+        step = box_shape(shape, unit, max(1, RAW_BYTES // datatype.get_size()))
+        for box in boxes(shape, step):
+            self.copy_box(old, new, datatype, layout, box)
+            self.advance(box.size * datatype.get_size())
+
+    def copy_box(self, old: h5d.DatasetID, new: h5d.DatasetID, datatype: h5t.TypeID,
+                 layout: Layout | None, box: Box) -> None:
+        memory, file = spaces(old.get_space(), box)
+        data = hdf5.buffer(box.size * datatype.get_size())
+        hdf5.read_dataset(old, datatype, memory, file, data)
+        if layout:
+            rewrite_values(hdf5.address(data), box.size, layout, self.rewrite)
+        hdf5.write_dataset(new, datatype, memory, file, data)
+        hdf5.reclaim(datatype, memory, data)
+
+    # Attributes
+
+    def carry_attributes(self, object: Object) -> None:
+        old = h5o.open(self.source.id, object.path)
+        new = h5o.open(self.destination, self.where[object.address])
+        for name in attribute_names(old):
+            self.copy_attribute(old, new, name)
+
+    def copy_attribute(self, old: ObjectID, new: ObjectID, name: bytes) -> None:
+        attribute = h5a.open(old, name)
+        datatype, space = attribute.get_type(), attribute.get_space()
+        copy = hdf5.create_attribute(new, name, self.datatype(datatype), space, attribute)
+        if space.get_simple_extent_type() == h5s.NULL:
+            return
+        count = space.get_simple_extent_npoints()
+        data = hdf5.buffer(count * datatype.get_size())
+        hdf5.read_attribute(attribute, datatype, data)
+        if holds_references(datatype):
+            try:
+                rewrite_values(hdf5.address(data), count, layout_of(datatype), self.rewrite)
+            except InputError as error:
+                raise InputError(f"the attribute {path_text(name)!r}: {error}") from None
+        hdf5.write_attribute(copy, datatype, data)
+        hdf5.reclaim(datatype, space, data)
+
+    # References
+
+    def rewrite(self, reference: bytes) -> bytes:
+        """The same reference in the destination; all zeros if what it meant is not there."""
+        known = self.rewritten.get(reference)
+        if known is None:
+            known = self.rewritten[reference] = self.rewrite_new(reference)
+        return known
+
+    def rewrite_new(self, reference: bytes) -> bytes:
+        try:
+            target = hdf5.dereference(self.source.id, reference)
+        except OSError:
+            return bytes(len(reference))
+        address = address_of(target)
+        path = self.where.get(address)
+        if path is None:
+            return bytes(len(reference))
+        if len(reference) == hdf5.OBJECT_REFERENCE_SIZE:
+            return hdf5.object_reference(self.destination, path)
+        if h5o.get_info(self.destination, path).type != h5o.TYPE_DATASET:
+            raise InputError(f"a region reference points into {path_text(path)!r}, which would "
+                             "become a group; skip that dataset")
+        region = hdf5.region_of(self.source.id, reference)
+        return hdf5.region_reference(self.destination, path, region)
+
+
+def attribute_names(object: ObjectID) -> list[bytes]:
+    """In order of creation where that is kept."""
+    count = h5a.get_num_attrs(object)
+    order = h5.INDEX_CRT_ORDER if keeps_attribute_order(object) else h5.INDEX_NAME
+    return [h5a.open(object, index=i, index_type=order).get_name() for i in range(count)]
+
+
+def keeps_attribute_order(object: ObjectID) -> bool:
+    return bool(object.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)
+
+
+def copy_comment(old: ObjectID, new: ObjectID) -> None:
+    comment = h5o.get_comment(old, b".")
+    if comment:
+        h5o.set_comment(new, comment, obj_name=b".")

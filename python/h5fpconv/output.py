@@ -1,0 +1,72 @@
+"""An output file that appears under its name only when it is complete.
+
+SPDX-License-Identifier: MIT
+"""
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+
+from h5fpconv.status import OutputError, UsageError
+
+SUFFIX = ".h5fpconv"
+
+
+def check_distinct(inputs: Sequence[str], output: str) -> None:
+    """UsageError if the output is one of the inputs, by whatever name."""
+    for path in inputs:
+        with contextlib.suppress(OSError):
+            if os.path.samefile(path, output):
+                raise UsageError(f"{output} is the input; the output has to be another file")
+
+
+@contextlib.contextmanager
+def complete_file(path: str) -> Iterator[str]:
+    """The name of a temporary file, which becomes `path` at the end of the block.
+
+    It lies in the same folder, so that the last step is one rename, after all of
+    it has reached the disk.  Whatever ends the block early removes it; a file that was
+    there before stays as it was.
+    """
+    path = os.path.realpath(path)
+    folder, name = os.path.split(path)
+    try:
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            raise OutputError(f"{path} is not a regular file")
+        fd, temporary = tempfile.mkstemp(SUFFIX, f".{name[:200]}.", folder)
+    except OSError as error:
+        raise OutputError(f"cannot write in {folder}: {error.strerror}") from None
+    try:
+        os.fchmod(fd, file_mode(path))
+        yield temporary
+        try:
+            sync(temporary)
+            os.replace(temporary, path)
+            sync(folder)
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        os.close(fd)
+
+
+def file_mode(path: str) -> int:
+    """The permissions of the file that is replaced, or those of a new one."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def sync(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
