@@ -11,7 +11,9 @@
 #include "../src/bits.h"
 #include "plugin.h"
 
-enum { TILE = 1024, TILE_BYTES = TILE * 8 };
+/* A tile is as many elements as fill so many bytes, as the source, the destination
+ * or floats, whichever are widest.  Its buffers stay in the L1 cache. */
+enum { TILE_BYTES = 8192, TILE_MAX = TILE_BYTES / sizeof(float) };
 
 /* -------------------------------------------------------------------------- */
 /* Elements in memory                                                         */
@@ -124,25 +126,24 @@ static fpconv_status convert_plain(const struct h5_pair *pair, const struct elem
                                   pair->rule.policy);
 }
 
-/* The source's codes in the machine's order are in `in`; the results go to `out`. */
-static fpconv_status convert_tile(const struct h5_pair *pair, void *out, void *in, size_t n,
-                                  bool *denormal_seen)
+/* The source's codes in the machine's order are at `values`; the results go to `out`. */
+static fpconv_status convert_tile(const struct h5_pair *pair, void *out, const void *values,
+                                  size_t n, bool *denormal_seen)
 {
     const struct h5_rule *rule = &pair->rule;
     fpconv_format src = pair->src->format;
-    const void *values = in;
-    float middle[TILE];
+    _Alignas(64) char changed[TILE_BYTES];
+    float middle[TILE_MAX];
     if (rule->eager_overflow || rule->carry != CARRY_KEPT) {
         if (src != FPCONV_F64 && src != FPCONV_F32) {
             const fpconv_status status =
-                fpconv_convert(FPCONV_F32, middle, src, in, n, rule->policy);
+                fpconv_convert(FPCONV_F32, middle, src, values, n, rule->policy);
             if (status != FPCONV_OK)
                 return status;
-            in = middle;
+            values = middle;
+            src = FPCONV_F32;
         }
-        fp_h5_apply_rule(pair, in, n, denormal_seen);
-        values = in;
-        src = src == FPCONV_F64 ? FPCONV_F64 : FPCONV_F32;
+        values = fp_h5_apply_rule(pair, values, changed, n, denormal_seen);
     }
     return fpconv_convert(pair->dst->format, out, src, values, n, rule->policy);
 }
@@ -152,15 +153,24 @@ static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elem
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
     const ptrdiff_t src_size = pair->src->size;
     const ptrdiff_t dst_size = pair->dst->size;
+    /* Results no wider than the source are written to what has been read. */
+    const bool is_read_in_place =
+        e->src_stride == src_size && !pair->src->is_swapped && dst_size <= src_size;
     const bool is_direct = e->dst_stride == dst_size && !pair->dst->is_swapped;
+    const bool has_doubles = src_size == sizeof(double) || dst_size == sizeof(double);
+    const size_t tile = has_doubles ? TILE_BYTES / sizeof(double) : TILE_MAX;
     bool denormal_seen = false;
     for (size_t done = 0; done < e->n;) {
-        const size_t count = e->n - done < TILE ? e->n - done : TILE;
+        const size_t count = e->n - done < tile ? e->n - done : tile;
         const ptrdiff_t first = (ptrdiff_t)(e->backward ? e->n - done - count : done);
-        copy_side(in, src_size, e->buf + first * e->src_stride, e->src_stride, count, pair->src);
+        const char *src = e->buf + first * e->src_stride;
         char *dst = e->buf + first * e->dst_stride;
+        if (!is_read_in_place) {
+            copy_side(in, src_size, src, e->src_stride, count, pair->src);
+            src = in;
+        }
         const fpconv_status status =
-            convert_tile(pair, is_direct ? dst : out, in, count, &denormal_seen);
+            convert_tile(pair, is_direct ? dst : out, src, count, &denormal_seen);
         if (status != FPCONV_OK)
             return status;
         if (!is_direct)

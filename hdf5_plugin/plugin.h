@@ -96,9 +96,11 @@ void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair 
 /* One element; denormal_seen is the state that CARRY_STICKY keeps in a call. */
 uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *rule, uint64_t code,
                             bool *denormal_seen);
-/* Changes n source values in place, floats or (from f64) doubles, so that the
- * core's conversion gives what the pair's rule says. */
-void fp_h5_apply_rule(const struct h5_pair *pair, void *values, size_t n, bool *denormal_seen);
+/* n source values, floats or (from f64) doubles, as they have to be for the core's
+ * conversion to give what the pair's rule says: `values`, or if some of them have
+ * to be others, all of them in `room`, which does not overlap `values`. */
+const void *fp_h5_apply_rule(const struct h5_pair *pair, const void *values, void *room, size_t n,
+                             bool *denormal_seen);
 /* Does the library report an exception for this source code, and which? */
 bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_except_t *exception);
 /* Does the library count the element as denormalised: a subnormal source, or a

@@ -16,6 +16,8 @@
  * the source with the largest finite value, so that what would round down to
  * that becomes Inf too.
  */
+#include <string.h>
+
 #include "../src/codec.h"
 #include "plugin.h"
 
@@ -138,7 +140,7 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
 
 /* Compiled for several instruction sets, of which the loader takes the best. */
 #if defined(__x86_64__) && defined(__gnu_linux__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define CLONES
 #endif
@@ -146,6 +148,7 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
 #define WORD uint32_t
 #define NAME(function) f32_##function
 #define FORMAT FPCONV_F32
+#define EXPONENT_BITS 8
 #define FRACTION 23
 #define BIAS 127
 #include "rule_tile.h"
@@ -153,14 +156,14 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
 #define WORD uint64_t
 #define NAME(function) f64_##function
 #define FORMAT FPCONV_F64
+#define EXPONENT_BITS 11
 #define FRACTION 52
 #define BIAS 1023
 #include "rule_tile.h"
 
-void fp_h5_apply_rule(const struct h5_pair *pair, void *values, size_t n, bool *denormal_seen)
+const void *fp_h5_apply_rule(const struct h5_pair *pair, const void *values, void *room, size_t n,
+                             bool *denormal_seen)
 {
-    if (pair->src->format == FPCONV_F64)
-        f64_apply(pair, values, n, denormal_seen);
-    else
-        f32_apply(pair, values, n, denormal_seen);
+    return pair->src->format == FPCONV_F64 ? f64_apply(pair, values, room, n, denormal_seen)
+                                           : f32_apply(pair, values, room, n, denormal_seen);
 }

@@ -3,11 +3,23 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A template: rule.c defines WORD, NAME, FORMAT, FRACTION and BIAS and includes
- * it once a width.  Elements are handled as codes; magnitudes compare like
- * their codes.  Loops have no branches, for the vectoriser; those that few
- * elements need are entered by the block.
+ * A template: rule.c defines WORD, NAME, FORMAT, EXPONENT_BITS, FRACTION and BIAS
+ * and includes it once a width.  Elements are handled as codes; magnitudes compare
+ * like their codes.  Loops have no branches, for the vectoriser.
  */
+
+/* An element at any address. */
+INLINE WORD NAME(load)(const char *x, size_t i)
+{
+    WORD code;
+    memcpy(&code, x + i * sizeof(code), sizeof(code));
+    return code;
+}
+
+INLINE void NAME(store)(char *x, size_t i, WORD code)
+{
+    memcpy(x + i * sizeof(code), &code, sizeof(code));
+}
 
 /* The code of 2^exponent. */
 INLINE WORD NAME(power)(int exponent)
@@ -21,134 +33,161 @@ INLINE WORD NAME(magnitude)(WORD x)
     return x & ((WORD)-1 >> 1);
 }
 
-/* A magnitude in [from, from + width) becomes `to`. */
-INLINE void NAME(replace)(WORD *x, size_t n, WORD from, WORD width, WORD to)
+/* Is any magnitude in [from, from + width)? */
+INLINE bool NAME(any_within)(const char *x, size_t n, WORD from, WORD width)
 {
+    WORD least = (WORD)-1;
     for (size_t i = 0; i < n; i++) {
-        const WORD magnitude = NAME(magnitude)(x[i]);
-        x[i] = (WORD)(magnitude - from) < width ? (x[i] ^ magnitude) | to : x[i];
+        const WORD distance = NAME(magnitude)(NAME(load)(x, i)) - from;
+        least = distance < least ? distance : least;
     }
+    return least < width;
 }
 
-/* With the magnitude in [from, to), which gives a normal result, lose the carry. */
-INLINE void NAME(drop_normal)(WORD *x, size_t n, WORD from, WORD to, int fraction_bits)
-{
-    const WORD fraction = ((WORD)1 << FRACTION) - 1;
-    const WORD ones = fraction & ~(fraction >> (fraction_bits + 1));
-    if (from >= to)
-        return;
-    const WORD width = to - from;
-    for (size_t i = 0; i < n; i++) {
-        const WORD lost = (WORD)(NAME(magnitude)(x[i]) - from) < width ? ~x[i] & ones : ones;
-        x[i] = lost == 0 ? x[i] & ~fraction : x[i];
-    }
-}
+/* -------------------------------------------------------------------------- */
+/* The lost carry                                                             */
+/* -------------------------------------------------------------------------- */
 
-/* Subnormal results lose the carry: a binade below `normal` keeps a bit less
- * than the one above it. */
-INLINE void NAME(drop_subnormal)(WORD *x, size_t n, int normal, int fraction_bits)
-{
-    for (int kept = 0; kept < fraction_bits; kept++) {
-        const int exponent = normal - fraction_bits + kept;
-        const int last_place = (exponent > -BIAS ? exponent : 1 - BIAS) - FRACTION;
-        const WORD width = (WORD)1 << (exponent - kept - 1 - last_place);
-        NAME(replace)(x, n, NAME(power)(exponent + 1) - width, width, NAME(power)(exponent));
-    }
-}
+/* Magnitudes, as codes. */
+struct NAME(bounds) {
+    WORD lowest;        /* of those whose results the library counts as denormalised */
+    WORD normal;        /* the smallest normal of the destination */
+    WORD source_normal; /* and of the source */
+};
 
-/* Both of the above for formats of one byte, in one pass: the results are normal
- * floats, so that all it takes is to clear the fraction. */
-INLINE void NAME(drop_of_byte)(WORD *x, size_t n, WORD from, WORD to, int normal, int fraction_bits)
+INLINE struct NAME(bounds) NAME(bounds_of)(const struct h5_pair *pair)
 {
-    enum { BINADES = 3 }; /* no format of one byte has more fraction bits */
-    const WORD fraction = ((WORD)1 << FRACTION) - 1;
-    const WORD ones = fraction & ~(fraction >> (fraction_bits + 1));
-    const WORD normal_width = from < to ? to - from : 0;
-    WORD low[BINADES] = {0}, width[BINADES] = {0};
-    for (int kept = 0; kept < fraction_bits; kept++) {
-        width[kept] = (WORD)1 << (FRACTION - kept - 1);
-        low[kept] = NAME(power)(normal - fraction_bits + kept + 1) - width[kept];
-    }
-    for (size_t i = 0; i < n; i++) {
-        const WORD magnitude = NAME(magnitude)(x[i]);
-        const WORD missing = (WORD)(magnitude - from) < normal_width ? ~x[i] & ones : ones;
-        const WORD lost = (missing == 0) | ((WORD)(magnitude - low[0]) < width[0]) |
-                          ((WORD)(magnitude - low[1]) < width[1]) |
-                          ((WORD)(magnitude - low[2]) < width[2]);
-        x[i] = lost ? x[i] & ~fraction : x[i];
-    }
-}
-
-INLINE bool NAME(any_within)(const WORD *x, size_t n, WORD from, WORD width)
-{
-    WORD found = 0;
-    for (size_t i = 0; i < n; i++)
-        found |= (WORD)(NAME(magnitude)(x[i]) - from) < width ? 1 : 0;
-    return found != 0;
+    const int normal = min_exponent(pair->dst->format);
+    const int lowest = normal - 1 - fp_formats[pair->dst->format].fraction_bits;
+    return (struct NAME(bounds)){NAME(power)(lowest), NAME(power)(normal),
+                                 NAME(power)(min_exponent(pair->src->format))};
 }
 
 /* How many elements come before the first that the library counts as denormalised. */
-INLINE size_t NAME(count_before_denormal)(const WORD *x, size_t n, int src_normal, int normal,
-                                          int fraction_bits)
+INLINE size_t NAME(count_before_denormal)(const char *x, size_t n, const struct NAME(bounds) * b)
 {
-    const WORD lowest = NAME(power)(normal - 1 - fraction_bits);
-    const WORD width = NAME(power)(normal) - lowest;
-    const WORD src_width = NAME(power)(src_normal) - 1;
+    enum { BLOCK = 256 };
+    const WORD width = b->normal - b->lowest, source_width = b->source_normal - 1;
     size_t i = 0;
-    while (i < n && (WORD)(NAME(magnitude)(x[i]) - lowest) >= width &&
-           (WORD)(NAME(magnitude)(x[i]) - 1) >= src_width)
+    while (n - i > BLOCK && !NAME(any_within)(x + i * sizeof(WORD), BLOCK, b->lowest, width) &&
+           !NAME(any_within)(x + i * sizeof(WORD), BLOCK, 1, source_width))
+        i += BLOCK;
+    while (i < n && (WORD)(NAME(magnitude)(NAME(load)(x, i)) - b->lowest) >= width &&
+           (WORD)(NAME(magnitude)(NAME(load)(x, i)) - 1) >= source_width)
         i++;
     return i;
 }
 
-INLINE void NAME(apply_carry)(const struct h5_pair *pair, WORD *x, size_t n, bool *denormal_seen)
+/*
+ * Magnitudes below `end` lose the carry.  In the binade from `first` on, results
+ * have no bit of fraction, and one more in each binade above, up to
+ * `fraction_bits`; the carry runs out where these bits and the next are all ones.
+ * The upper 32 bits of an element tell, of which there are more in a vector.
+ */
+INLINE void NAME(drop)(char *restrict to, const char *restrict x, size_t n, WORD first, WORD end,
+                       int fraction_bits)
 {
-    enum { BLOCK = 256 };
-    const int fraction_bits = fp_formats[pair->dst->format].fraction_bits;
-    const int normal = min_exponent(pair->dst->format);
-    const int src_normal = min_exponent(pair->src->format);
-    const WORD from = NAME(power)(normal), src_to = NAME(power)(src_normal);
-    const WORD all = NAME(power)(BIAS + 1);
-    const WORD lowest = NAME(power)(normal - 1 - fraction_bits);
-
-    size_t before = n; /* elements that come before the first denormalised one */
-    if (*denormal_seen)
-        before = 0;
-    else if (pair->rule.carry == CARRY_STICKY && (NAME(any_within)(x, n, lowest, from - lowest) ||
-                                                  NAME(any_within)(x, n, 1, src_to - 1)))
-        before = NAME(count_before_denormal)(x, n, src_normal, normal, fraction_bits);
-    *denormal_seen = pair->rule.carry == CARRY_STICKY && before < n;
-
-    if (pair->dst->size == 1) {
-        NAME(drop_of_byte)(x, before, from, src_to, normal, fraction_bits);
-        NAME(drop_of_byte)(x + before, n - before, from, all, normal, fraction_bits);
-        return;
-    }
-    NAME(drop_normal)(x, before, from, src_to, fraction_bits);
-    NAME(drop_normal)(x + before, n - before, from, all, fraction_bits);
-    for (size_t start = 0; start < n; start += BLOCK) {
-        const size_t count = n - start < BLOCK ? n - start : BLOCK;
-        if (NAME(any_within)(x + start, count, lowest, from - lowest))
-            NAME(drop_subnormal)(x + start, count, normal, fraction_bits);
+    enum { REST = EXPONENT_BITS + FRACTION + 1 - 32, HEAD_FRACTION = FRACTION - REST };
+    const uint32_t fraction = ((uint32_t)1 << HEAD_FRACTION) - 1;
+    const uint32_t irrelevant = fraction >> 1; /* in the binade of `first` */
+    const uint32_t start = (uint32_t)(first >> REST), width = (uint32_t)((end - first) >> REST);
+    const uint32_t most = (uint32_t)fraction_bits;
+    for (size_t i = 0; i < n; i++) {
+        const WORD code = NAME(load)(x, i);
+        const uint32_t head = (uint32_t)(code >> REST);
+        const uint32_t distance = (head & 0x7fffffff) - start;
+        const uint32_t binade = distance >> HEAD_FRACTION;
+        const uint32_t ones = (head | irrelevant >> (binade < most ? binade : most)) & fraction;
+        const bool lost = (distance < width) & (ones == fraction);
+        NAME(store)(to, i, lost ? code & ~(((WORD)1 << FRACTION) - 1) : code);
     }
 }
 
-CLONES static void NAME(apply)(const struct h5_pair *pair, WORD *x, size_t n, bool *denormal_seen)
+/*
+ * The same for a destination with the exponents of the source, where the place of
+ * the last bit is the same in all codes.  The carry runs out where adding half a
+ * unit changes the exponent, or moves the leading bit of a subnormal; but not into
+ * the smallest subnormal.  Then the sum, less one exponent or halved, rounds to
+ * the power of two below the source.
+ */
+INLINE void NAME(drop_at_fixed_place)(char *restrict to, const char *restrict x, size_t n, WORD end,
+                                      int fraction_bits)
 {
-    const struct h5_rule *rule = &pair->rule;
-    if (rule->carry != CARRY_KEPT)
-        NAME(apply_carry)(pair, x, n, denormal_seen);
-    if (rule->eager_overflow) {
-        const fpconv_format dst = pair->dst->format;
-        const uint64_t max = fp_max_finite(&fp_formats[dst], rule->policy);
-        const WORD above = (WORD)fp_convert_code(FORMAT, dst, max, rule->policy) + 1;
-        const WORD infinity = NAME(power)(BIAS + 1);
-        NAME(replace)(x, n, above, infinity - above, infinity);
+    const WORD unit = (WORD)1 << (FRACTION - fraction_bits), half = unit / 2;
+    const WORD normal = (WORD)1 << FRACTION;
+    for (size_t i = 0; i < n; i++) {
+        const WORD code = NAME(load)(x, i), magnitude = NAME(magnitude)(code);
+        const WORD sum = magnitude + half, changed = sum ^ magnitude;
+        const bool lost = ((WORD)(magnitude - unit) < end - unit) &
+                          (changed > (magnitude < normal ? magnitude : normal - 1));
+        const WORD step = sum / 2 < normal ? sum / 2 : normal;
+        NAME(store)(to, i, lost ? code + half - step : code);
     }
+}
+
+/* x, or where they differ the changed elements in `room`. */
+INLINE const void *NAME(apply_carry)(const struct h5_pair *pair, const char *x, char *room,
+                                     size_t n, bool *denormal_seen)
+{
+    const int fraction_bits = fp_formats[pair->dst->format].fraction_bits;
+    const struct NAME(bounds) b = NAME(bounds_of)(pair);
+    const WORD normals = b.normal > b.source_normal ? b.normal : b.source_normal;
+    size_t before = 0; /* elements that keep their carries */
+    if (!*denormal_seen) {
+        if (!NAME(any_within)(x, n, 1, normals - 1))
+            return x;
+        before = NAME(count_before_denormal)(x, n, &b);
+        if (before == n)
+            return x;
+        *denormal_seen = true;
+    }
+    const WORD end = pair->rule.carry == CARRY_STICKY ? NAME(power)(BIAS + 1) : normals;
+    const size_t kept = before * sizeof(WORD);
+    memcpy(room, x, kept);
+    if (fp_formats[pair->dst->format].bias == BIAS)
+        NAME(drop_at_fixed_place)(room + kept, x + kept, n - before, end, fraction_bits);
+    else
+        NAME(drop)
+        (room + kept, x + kept, n - before, b.lowest + ((WORD)1 << FRACTION), end, fraction_bits);
+    return room;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Eager overflow                                                             */
+/* -------------------------------------------------------------------------- */
+
+/* As above; x may be `room`. */
+INLINE const void *NAME(apply_overflow)(const struct h5_pair *pair, const char *x, char *room,
+                                        size_t n)
+{
+    const fpconv_format dst = pair->dst->format;
+    const uint64_t max = fp_max_finite(&fp_formats[dst], pair->rule.policy);
+    const WORD above = (WORD)fp_convert_code(FORMAT, dst, max, pair->rule.policy) + 1;
+    const WORD infinity = NAME(power)(BIAS + 1);
+    if (!NAME(any_within)(x, n, above, infinity - above))
+        return x;
+    memmove(room, x, n * sizeof(WORD));
+    for (size_t i = 0; i < n; i++) {
+        const WORD code = NAME(load)(room, i), magnitude = NAME(magnitude)(code);
+        const bool overflows = (WORD)(magnitude - above) < infinity - above;
+        NAME(store)(room, i, overflows ? (code ^ magnitude) | infinity : code);
+    }
+    return room;
+}
+
+CLONES static const void *NAME(apply)(const struct h5_pair *pair, const void *x, void *room,
+                                      size_t n, bool *denormal_seen)
+{
+    if (pair->rule.carry != CARRY_KEPT)
+        x = NAME(apply_carry)(pair, x, room, n, denormal_seen);
+    if (pair->rule.eager_overflow)
+        x = NAME(apply_overflow)(pair, x, room, n);
+    return x;
 }
 
 #undef WORD
 #undef NAME
 #undef FORMAT
+#undef EXPONENT_BITS
 #undef FRACTION
 #undef BIAS

@@ -254,6 +254,8 @@ static void unregistered_is_the_loop(void **state)
 /* Buffers                                                                    */
 /* -------------------------------------------------------------------------- */
 
+enum { LENGTH_MAX = 2 * 2048 + 1 };
+
 /* A compound's member arrives as a field a stride apart, at any alignment, and
  * the other bytes of the compound stay. */
 static void check_strided(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
@@ -294,6 +296,39 @@ static void fields_of_records_are_converted(void **state)
     for_each_pair(FPCONV_HDF5, check_strided);
 }
 
+/* What a profile makes of the stream's first n codes. */
+static void fill_wanted(fpconv_h5_profile profile, struct side dst, hid_t src_type, struct side src,
+                        uint64_t *wanted, size_t n)
+{
+    if (profile == FPCONV_H5_IDENTICAL && !is_native_pair(dst, src)) {
+        const hid_t loop_type = make_loop_type(dst);
+        convert_codes(loop_type, dst, src_type, src, stream.codes, wanted, n);
+        H5Tclose(loop_type);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        wanted[i] = repaired_code(dst, src, stream.codes[i]);
+}
+
+/* Converts n codes at an address, and looks at the bytes around them too. */
+static void check_length(hid_t dst_type, struct side dst, hid_t src_type, struct side src,
+                         const uint64_t *wanted, size_t n, size_t at)
+{
+    static uint8_t buf[LENGTH_MAX * 8 + 160], before[sizeof(buf)];
+    const size_t src_size = element_size(src), dst_size = element_size(dst);
+    const size_t end = at + n * (dst_size > src_size ? dst_size : src_size);
+    memset(buf, 0xa5, sizeof(buf));
+    for (size_t i = 0; i < n; i++)
+        store_element(buf + at + i * src_size, src, stream.codes[i]);
+    memcpy(before, buf, sizeof(buf));
+    assert_true(H5Tconvert(src_type, dst_type, n, buf + at, NULL, H5P_DEFAULT) >= 0);
+    for (size_t i = 0; i < n; i++)
+        check_element(dst, src, i, stream.codes[i], load_element(buf + at + i * dst_size, dst),
+                      wanted[i]);
+    assert_memory_equal(buf, before, at);
+    assert_memory_equal(buf + end, before + end, sizeof(buf) - end);
+}
+
 /* All lengths up to beyond two tiles of the plugin's, at all alignments. */
 static void lengths_and_alignments(void **state)
 {
@@ -303,38 +338,28 @@ static void lengths_and_alignments(void **state)
                                         {FPCONV_F16, H5T_ORDER_BE},
                                         {FPCONV_BF16, H5T_ORDER_LE},
                                         {FPCONV_E4M3, H5T_ORDER_LE}};
-    static const size_t lengths[] = {0, 1, 2, 3, 15, 16, 17, 63, 1023, 1024, 1025, 2047, 2049};
-    static uint8_t buf[2049 * 8 + 80], before[sizeof(buf)];
-    register_profile(FPCONV_H5_REPAIRED);
-    for (size_t d = 0; d < ARRAY_COUNT(sides); d++)
-        for (size_t s = 0; s < ARRAY_COUNT(sides); s++) {
-            const struct side dst = sides[d], src = sides[s];
-            if (!is_pair(dst, src))
-                continue;
-            const hid_t dst_type = make_type(dst), src_type = make_type(src);
-            fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
-            for (size_t l = 0; l < ARRAY_COUNT(lengths); l++)
-                for (size_t at = 0; at < 9; at++) {
-                    const size_t n = lengths[l];
-                    const size_t wide = element_size(dst) > element_size(src) ? element_size(dst)
-                                                                              : element_size(src);
-                    memset(buf, 0xa5, sizeof(buf));
-                    for (size_t i = 0; i < n; i++)
-                        store_element(buf + 64 + at + i * element_size(src), src, stream.codes[i]);
-                    memcpy(before, buf, sizeof(buf));
-                    assert_true(
-                        H5Tconvert(src_type, dst_type, n, buf + 64 + at, NULL, H5P_DEFAULT) >= 0);
-                    for (size_t i = 0; i < n; i++)
-                        check_element(dst, src, i, stream.codes[i],
-                                      load_element(buf + 64 + at + i * element_size(dst), dst),
-                                      repaired_code(dst, src, stream.codes[i]));
-                    assert_memory_equal(buf, before, 64 + at);
-                    assert_memory_equal(buf + 64 + at + n * wide, before + 64 + at + n * wide,
-                                        sizeof(buf) - 64 - at - n * wide);
+    static const size_t lengths[] = {0,  1,    2,    3,    15,   16,   17,
+                                     63, 1023, 1024, 1025, 2047, 2049, LENGTH_MAX};
+    static const fpconv_h5_profile profiles[] = {FPCONV_H5_REPAIRED, FPCONV_H5_IDENTICAL};
+    static uint64_t wanted[LENGTH_MAX];
+    for (size_t p = 0; p < ARRAY_COUNT(profiles); p++) {
+        register_profile(profiles[p]);
+        for (size_t d = 0; d < ARRAY_COUNT(sides); d++)
+            for (size_t s = 0; s < ARRAY_COUNT(sides); s++) {
+                const struct side dst = sides[d], src = sides[s];
+                if (!is_pair(dst, src))
+                    continue;
+                const hid_t dst_type = make_type(dst), src_type = make_type(src);
+                fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
+                for (size_t l = 0; l < ARRAY_COUNT(lengths); l++) {
+                    fill_wanted(profiles[p], dst, src_type, src, wanted, lengths[l]);
+                    for (size_t at = 64; at < 64 + 9; at++)
+                        check_length(dst_type, dst, src_type, src, wanted, lengths[l], at);
                 }
-            H5Tclose(dst_type);
-            H5Tclose(src_type);
-        }
+                H5Tclose(dst_type);
+                H5Tclose(src_type);
+            }
+    }
 }
 
 /* No buffer is needed for nothing. */
