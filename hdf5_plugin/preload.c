@@ -194,8 +194,9 @@ FPCONV_API herr_t H5close(void)
     const union function real = find_real("H5close", __builtin_return_address(0));
     if (!real.address)
         return -1;
+    const herr_t closed = real.close();
     pthread_mutex_lock(&mutex);
     is_done = false;
     pthread_mutex_unlock(&mutex);
-    return real.close();
+    return closed;
 }

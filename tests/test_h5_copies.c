@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   test_h5_copies USER PLUGIN PRELOAD
+ *   test_h5_copies USER PLUGIN PRELOAD CLIENT
  *
  * Linked with no HDF5, as Python is not: everything comes by dlopen.
  */
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-static const char *self_path, *user_path, *plugin_path, *preload_path;
+static const char *self_path, *user_path, *plugin_path, *preload_path, *client_path;
 
 /* A function of a library that is loaded outside of the global scope. */
 static void *function_of(const char *path, const char *name)
@@ -59,6 +59,18 @@ static void test_private_copy(void **state)
         fail_msg("the error is: %s", last_error());
 }
 
+/* What a command prints, errors too; it has to end with 0. */
+static void run(const char *command, char *output, size_t size)
+{
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    const size_t length = fread(output, 1, size - 1, pipe);
+    output[length] = 0;
+    const int status = pclose(pipe);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("status %d: %s", status, output);
+}
+
 /* Under the preload library: the call gets to the copy it was meant for, and one
  * line says that there is no conversion. */
 static void test_preload(void **state)
@@ -67,16 +79,24 @@ static void test_preload(void **state)
     char command[8192], output[4096];
     snprintf(command, sizeof(command), "LD_PRELOAD=\"$FPCONV_TEST_SANITIZER %s\" %s --open %s 2>&1",
              preload_path, self_path, user_path);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    const size_t length = fread(output, 1, sizeof(output) - 1, pipe);
-    output[length] = 0;
-    const int status = pclose(pipe);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("status %d: %s", status, output);
+    run(command, output, sizeof(output));
     if (!strstr(output, "4711 4711") || !strstr(output, "a libhdf5 of its own") ||
         strstr(output, "fpconv: ") != output || strstr(output + 1, "fpconv: "))
         fail_msg("the output is: %s", output);
+}
+
+/* H5close() drops the converters, and the next file brings them back. */
+static void test_preload_after_close(void **state)
+{
+    (void)state;
+    char command[8192], output[4096];
+    snprintf(command, sizeof(command), "%s 2>&1", client_path);
+    run(command, output, sizeof(output));
+    assert_string_equal(output, "1\n1\n1\n");
+    snprintf(command, sizeof(command), "LD_PRELOAD=\"$FPCONV_TEST_SANITIZER %s\" %s 2>&1",
+             preload_path, client_path);
+    run(command, output, sizeof(output));
+    assert_string_equal(output, "2\n2\n2\n");
 }
 
 static int open_twice(const char *user)
@@ -96,14 +116,16 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--open") == 0)
         return open_twice(argv[2]);
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     self_path = argv[0];
     user_path = realpath(argv[1], NULL);
     plugin_path = realpath(argv[2], NULL);
     preload_path = realpath(argv[3], NULL);
+    client_path = realpath(argv[4], NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_preload),
+        cmocka_unit_test(test_preload_after_close),
         cmocka_unit_test(test_private_copy),
     };
     return cmocka_run_group_tests_name("h5_copies", tests, NULL, NULL);

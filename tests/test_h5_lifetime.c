@@ -86,6 +86,27 @@ static enum converter who_converts_compounds(void)
     return who_gave(result.a, result.b);
 }
 
+/* fpconv_h5_write, which needs no registration. */
+static enum converter who_writes_outside(void)
+{
+    const float values[2] = {0.75f, 6.0f};
+    uint8_t codes[2];
+    const hsize_t n = 2;
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    assert_true(H5Pset_fapl_core(access, 1 << 16, 0) >= 0);
+    const hid_t file = H5Fcreate("fpconv-outside.h5", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    const hid_t space = H5Screate_simple(1, &n, NULL), type = e2m1_type();
+    const hid_t set = H5Dcreate2(file, "x", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_int_equal(fpconv_h5_write(set, FPCONV_F32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
+    assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes) >= 0);
+    H5Dclose(set);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Fclose(file);
+    H5Pclose(access);
+    return who_gave(codes[0], codes[1]);
+}
+
 static void check_all(enum converter converter)
 {
     assert_int_equal(who_converts(), converter);
@@ -173,6 +194,8 @@ static void close_and_reopen(void **state)
         }
         check_all(LIBRARY);
         H5Tclose(fresh);
+        assert_int_equal(who_writes_outside(), REPAIRED); /* registered or not */
+        check_all(LIBRARY);
         if (round == 1) /* closed while registered, then unregistered */
             assert_int_equal(fpconv_h5_unregister(), 0);
         check_all(LIBRARY);
