@@ -16,6 +16,8 @@ from h5fpconv.status import CommandError, Status, status_epilog
 COMMANDS: tuple[str, ...] = (
     "convert",
     "back",
+    "import_model",
+    "export_model",
 )
 
 

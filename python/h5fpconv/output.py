@@ -64,6 +64,12 @@ def file_mode(path: str) -> int:
         return 0o666 & ~mask
 
 
+def reason(error: Exception) -> str:
+    """Why the system or HDF5 failed, in one line: HDF5 adds a dump of its arguments."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error).splitlines()[0]
+
+
 def sync(path: str) -> None:
     fd = os.open(path, os.O_RDONLY)
     try:

@@ -12,7 +12,7 @@ from h5py import h5d, h5f, h5g, h5p
 from h5fpconv import hdf5
 from h5fpconv.carry import Change, Copy
 from h5fpconv.console import Console, format_bytes
-from h5fpconv.output import check_distinct, complete_file
+from h5fpconv.output import check_distinct, complete_file, reason
 from h5fpconv.status import CommandError, OutputError
 from h5fpconv.tensors import Source, Tensor
 from h5fpconv.walk import Kind
@@ -106,7 +106,7 @@ def rewrite(source: Source, output: str, decisions: list[Decision], console: Con
         except CommandError:
             raise
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise OutputError(f"cannot write {output}: {error}") from error
+            raise OutputError(f"cannot write {output}: {reason(error)}") from error
 
 
 # ---------------------------------------------------------------------------
