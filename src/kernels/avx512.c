@@ -97,9 +97,10 @@ LANES vec u32_sub_where(mask32 where, vec a, vec b)
     return _mm512_maskz_sub_epi32(where, a, b);
 }
 
-LANES vec u32_nonzero_bit(vec a)
+/* a | (b != 0) */
+LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
-    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(a, a), u32_set(1));
+    return _mm512_mask_or_epi32(a, _mm512_test_epi32_mask(b, b), a, u32_set(1));
 }
 
 LANES vec u32_clear_where_zero(vec a, vec b)
@@ -227,9 +228,26 @@ LANES vec f64_fill_nan(vec value)
 
 #define VEC_HAS_F64_TO_F32
 
+enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+
+LANES vec f64_add_nearest(vec a, vec b)
+{
+    return (vec)_mm512_add_round_pd((vec_f64)a, (vec_f64)b, NEAREST);
+}
+
+/* b if one is a NaN */
+LANES vec f64_min(vec a, vec b)
+{
+    return (vec)_mm512_min_round_pd((vec_f64)a, (vec_f64)b, _MM_FROUND_NO_EXC);
+}
+
+LANES vec f64_max(vec a, vec b)
+{
+    return (vec)_mm512_max_round_pd((vec_f64)a, (vec_f64)b, _MM_FROUND_NO_EXC);
+}
+
 LANES vec vec_f64_to_f32(vec a, vec b)
 {
-    enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
     const __m256 low = _mm512_cvt_roundpd_ps(_mm512_castsi512_pd(a), NEAREST);
     const __m256 high = _mm512_cvt_roundpd_ps(_mm512_castsi512_pd(b), NEAREST);
     return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_castps_si256(low)),

@@ -22,6 +22,7 @@ typedef uint8_t vec_u8 __attribute__((vector_size(VEC_BYTES)));
 typedef uint16_t vec_u16 __attribute__((vector_size(VEC_BYTES)));
 typedef uint32_t vec_u32 __attribute__((vector_size(VEC_BYTES)));
 typedef uint64_t vec_u64 __attribute__((vector_size(VEC_BYTES)));
+typedef double vec_f64 __attribute__((vector_size(VEC_BYTES)));
 
 enum { LANES_16 = VEC_BYTES / 2, LANES_32 = VEC_BYTES / 4, LANES_64 = VEC_BYTES / 8 };
 
@@ -66,6 +67,11 @@ LANES vec vec_and(vec a, vec b)
 LANES vec vec_or(vec a, vec b)
 {
     return (vec)((vec_u64)a | (vec_u64)b);
+}
+
+LANES vec vec_xor(vec a, vec b)
+{
+    return (vec)((vec_u64)a ^ (vec_u64)b);
 }
 
 /* a where the bit of `bits` is clear */
@@ -116,3 +122,14 @@ DEFINE_LANES(u64, uint64_t)
 DEFINE_LANES(u8, uint8_t)
 
 #undef DEFINE_LANES
+
+/* By the caller's rounding mode. */
+LANES vec f64_add(vec a, vec b)
+{
+    return (vec)((vec_f64)a + (vec_f64)b);
+}
+
+LANES vec f64_sub(vec a, vec b)
+{
+    return (vec)((vec_f64)a - (vec_f64)b);
+}

@@ -54,80 +54,29 @@ LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
 
 static const fp_kernel_table table;
 
-/*
- * bf16's subnormals, and zero, from f64 below 2^-126, for at most a block; the other
- * elements of dst stay.  2^109 times as large they are f16's subnormals: units of
- * 2^-133 become units of 2^-24, and the codes are the same.  On arrays and with
- * masks, for the vectoriser.
- */
-static __attribute__((noinline)) void put_bf16_subnormals(char *dst, const char *src, size_t n,
-                                                          fpconv_policy policy)
-{
-    uint64_t code[VEC_BYTES], scaled[VEC_BYTES];
-    uint16_t bf16[VEC_BYTES], small[VEC_BYTES];
-    memcpy(code, src, n * sizeof(code[0]));
-    for (size_t i = 0; i < n; i++) { /* f64's own subnormals are 0 in bf16 */
-        const uint64_t exponent = code[i] >> 52 & 0x7ff;
-        const uint64_t scales = (uint64_t)0 - (exponent - 1 < 1023 - 126 - 1);
-        const uint64_t sign = code[i] & (UINT64_C(1) << 63);
-        scaled[i] = ((code[i] + (UINT64_C(109) << 52)) & scales) | sign;
-    }
-    table[FPCONV_F16][FPCONV_F64][policy](small, scaled, n);
-    memcpy(bf16, dst, n * sizeof(bf16[0]));
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t top = (uint16_t)(code[i] >> 48);
-        const uint16_t is_small = (uint16_t)(0 - ((top & 0x7fff) < (1023 - 126) << 4));
-        bf16[i] = (uint16_t)((small[i] & is_small) | (bf16[i] & ~is_small));
-    }
-    memcpy(dst, bf16, n * sizeof(bf16[0]));
-}
-
-/*
- * Blocks beside the main road, done otherwise; false if this is none.  f32's
- * subnormals and bf16's, which are the same values, are left out by the vector
- * code, so that flush-to-zero modes cannot matter: they are put in afterwards.  An
- * f64 that f32 cannot hold is brought into its range first.
- */
+/* Blocks of f64 with some that f32 cannot hold, done otherwise; false if this is none. */
 LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                                  const char *src, fpconv_policy policy)
 {
     const size_t n = block_elements(dst_format, src_format);
-    fp_kernel *codec = (*fp_kernels_portable.table)[dst_format][src_format][policy];
-    _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
-    if (src_format == FPCONV_F64) {
-        const bool tiny_matters = dst_format == FPCONV_F32 || dst_format == FPCONV_BF16;
-        if (!f64_block_is_suspect(src, n, tiny_matters))
-            return false;
-        const enum f64_kind kind = f64_block_kind(src, n, tiny_matters);
-        /* f64 to f32 converts large values itself; hif8 tells finite values from
-         * Inf, however large. */
-        const bool is_done_by_f32 = dst_format != FPCONV_F32 && dst_format != FPCONV_HIF8;
-        if (kind == F64_ORDINARY || (kind == F64_LARGE && dst_format == FPCONV_F32))
-            return false;
-        if (is_done_by_f32) {
-            /* dst may be src */
-            _Alignas(VEC_BYTES) char f64[VEC_BYTES * sizeof(double)];
-            memcpy(f64, src, n * sizeof(double));
-            f64_block_to_odd_f32(f32, f64, n);
-            table[dst_format][FPCONV_F32][policy](dst, f32, n);
-            if (kind == F64_TINY)
-                put_bf16_subnormals(dst, f64, n, policy);
-        } else {
-            codec(dst, src, n);
-        }
-        return true;
+    const bool is_bf16 = dst_format == FPCONV_BF16;
+    if (src_format != FPCONV_F64 || dst_format == FPCONV_F32 ||
+        !f64_block_is_unusual(src, n, is_bf16))
+        return false;
+    if (is_bf16) {
+        if (f64_block_is_unusual(src, n, false))
+            narrow_unusual_f64_block(dst, src, policy, true);
+        else
+            narrow_unusual_f64_block(dst, src, policy, false);
+    } else if (dst_format == FPCONV_HIF8) {
+        /* which tells finite values from Inf, however large */
+        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+    } else {
+        _Alignas(VEC_BYTES) char f32[VEC_BYTES * sizeof(float)];
+        f64_block_to_odd_f32(f32, src, n);
+        table[dst_format][FPCONV_F32][policy](dst, f32, n);
     }
-    if (dst_format == FPCONV_F64 && src_format == FPCONV_BF16 &&
-        bf16_has_subnormal(vec_load(src))) {
-        widen_bf16_block(dst_format, dst, bf16_without_subnormals(vec_load(src)), policy);
-        put_f64_from_bf16_subnormals(dst, src, n);
-        return true;
-    }
-    if (dst_format == FPCONV_F64 && src_format == FPCONV_F32 && f32_has_subnormal(vec_load(src))) {
-        codec(dst, src, n);
-        return true;
-    }
-    return false;
+    return true;
 }
 
 /*

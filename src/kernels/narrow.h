@@ -24,14 +24,14 @@
  * more, to any format with fewer than 20, is the same as rounding the f64.
  *
  * For zero and magnitudes from 2^-126 to below 2^128.  Smaller ones become
- * something below 2^-126, which is right for every format but bf16.
+ * something below 2^-126, which is right for every format but f32 and bf16.
  */
 LANES vec f64_to_f32_round_to_odd(vec high, vec low)
 {
     const vec sign_bit = u32_set(0x80000000);
     const vec magnitude = vec_clear(high, sign_bit);
     const vec rebiased = s32_max(u32_sub(magnitude, u32_set((1023 - 127) << 20)), u32_set(0));
-    const vec f32 = vec_or(u32_shift_left(rebiased, 3), u32_nonzero_bit(low));
+    const vec f32 = u32_or_nonzero_bit(u32_shift_left(rebiased, 3), low);
     return vec_or_and(f32, high, sign_bit);
 }
 
@@ -45,7 +45,7 @@ LANES vec any_f64_to_f32_round_to_odd(vec high, vec low)
     const vec f32 = f64_to_f32_round_to_odd(high, low);
     const mask32 is_ordinary = s32_greater(u32_set((1023 + 128) << 20), magnitude);
     const vec inf = vec_or_and(u32_set(0x7f800000), high, u32_set(0x80000000));
-    const mask32 is_nan = s32_greater(vec_or(magnitude, u32_nonzero_bit(low)), u32_set(0x7ff00000));
+    const mask32 is_nan = s32_greater(u32_or_nonzero_bit(magnitude, low), u32_set(0x7ff00000));
     const vec nan = vec_or(f32, u32_set(0x7fc00000));
     return u32_select(is_nan, nan, u32_select(is_ordinary, f32, inf));
 }
@@ -60,35 +60,13 @@ static __attribute__((noinline)) void f64_block_to_odd_f32(char *f32, const char
     }
 }
 
-enum f64_kind { F64_ORDINARY, F64_LARGE, F64_TINY };
-
-/* Of n f64: is any below 2^-126 and not zero, if that matters; or else any at
- * least 2^128, Inf or NaN?  For blocks that f64_block_is_suspect picked out. */
-static __attribute__((noinline)) enum f64_kind f64_block_kind(const char *src, size_t n,
-                                                              bool tiny_matters)
+/*
+ * Is any of n f64 at least 2^128, Inf or NaN, or, if that matters, below 2^-126?
+ * Zeros count as below: one comparison a vector less than knowing better.
+ */
+LANES bool f64_block_is_unusual(const char *src, size_t n, bool small_matters)
 {
-    vec largest = u32_set(0);
-    vec smallest = u32_set(INT32_MAX); /* of magnitude + INT32_MAX, where zero is largest */
-    for (size_t i = 0; i < n; i += LANES_32, src += 2 * VEC_BYTES) {
-        vec high, low;
-        vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
-        const vec magnitude = vec_clear(high, u32_set(0x80000000));
-        const vec nonzero = vec_or(magnitude, u32_nonzero_bit(low));
-        largest = s32_max(largest, magnitude);
-        smallest = s32_min(smallest, u32_add(nonzero, u32_set(INT32_MAX)));
-    }
-    const uint32_t tiny = (uint32_t)(1023 - 126) << 20;
-    if (tiny_matters && mask_any(s32_greater(u32_set(tiny + INT32_MAX), smallest)))
-        return F64_TINY;
-    const bool is_large = mask_any(s32_greater(largest, u32_set(((1023 + 128) << 20) - 1)));
-    return is_large ? F64_LARGE : F64_ORDINARY;
-}
-
-/* May any of n f64 be of an unordinary kind?  Where tiny ones matter, zeros are
- * suspect too: one comparison a vector less than knowing better. */
-LANES bool f64_block_is_suspect(const char *src, size_t n, bool tiny_matters)
-{
-    const uint32_t least = tiny_matters ? (uint32_t)(1023 - 126) << 20 : 0;
+    const uint32_t least = small_matters ? (uint32_t)(1023 - 126) << 20 : 0;
     const uint32_t bound = (uint32_t)(1023 + 128) << 20;
     /* magnitude - least as unsigned, by signed maxima: the sign bit is flipped */
     const vec flip = u32_set(least + 0x80000000);
@@ -110,6 +88,24 @@ LANES vec load_as_f32(const char *src, fpconv_format format)
     vec high, low;
     vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
     return f64_to_f32_round_to_odd(high, low);
+}
+
+/*
+ * LANES_32 f64 as their high 32 bits, the last of the 20 fraction bits made sticky:
+ * rounded to odd, with f64's own exponents.
+ */
+LANES vec load_f64_tops(const char *src)
+{
+    vec high, low;
+    vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
+    return u32_or_nonzero_bit(high, low);
+}
+
+/* LANES_16 elements */
+LANES struct halves load_f64_top_halves(const char *src)
+{
+    const vec first = load_f64_tops(src);
+    return vec_split_u32(first, load_f64_tops(src + LANES_32 * sizeof(double)));
 }
 
 /* LANES_16 elements */
@@ -270,37 +266,58 @@ LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possibl
 }
 
 /*
- * f16 from the 13 leading significand bits: 11 bits, the rounding bit and a sticky
- * one.  As in round_to_code, but the exponent is added
- * after rounding, for the significand takes the whole lane.
+ * f16 or bf16 from the halves of an f32 or of an f64's high 32 bits: 13 fraction
+ * bits, the last of them sticky, are enough for either's 10 or 7 and a rounding bit.
+ * As in round_to_code, but the exponent is added after rounding, for the significand
+ * takes the whole lane.  For every value, or only those of exponents that dst has,
+ * and smaller ones.
  */
-LANES vec halves_to_f16(struct halves x, fpconv_policy policy)
+LANES vec halves_to_half(struct halves x, fpconv_format src, fpconv_format dst,
+                         fpconv_policy policy, bool large_possible)
 {
+    const struct fp_format *s = &fp_formats[src], *d = &fp_formats[dst];
+    const int top_bits = 15 - s->exponent_bits; /* of the fraction, in the high half */
+    const int low_bits = 13 - top_bits;         /* wanted from the low half */
+    const int exponent_min = 1 - d->bias + s->bias;
+    const int exponent_inf = exponent_min + (1 << d->exponent_bits) - 2;
+    const uint16_t inf = (uint16_t)(0x7fff >> d->fraction_bits << d->fraction_bits);
     const vec sign_bit = u16_set(0x8000);
-    const mask16 is_nan = halves_are_nan(x);
     const vec magnitude = vec_clear(x.high, sign_bit);
-    enum { E_MIN = 127 - 14, E_INF = 127 + 16 };
 
-    const vec lost = u16_min(vec_and(x.low, u16_set(0x07ff)), u16_set(1));
-    const vec fraction = vec_or(vec_and(u16_shift_left(magnitude, 5), u16_set(0x0fe0)),
-                                vec_or(u16_shift_right(x.low, 11), lost));
-    const vec significand = vec_or(fraction, u16_set(0x1000));
-    const vec doubled = u16_shift_left(significand, 1);
+    const vec lost = u16_min(vec_and(x.low, u16_set((uint16_t)(0xffff >> low_bits))), u16_set(1));
+    const vec top_fraction = vec_and(u16_shift_left(magnitude, low_bits),
+                                     u16_set((uint16_t)(0x1fff >> low_bits << low_bits)));
+    const vec significand = vec_or(vec_or(top_fraction, u16_set(0x2000)),
+                                   vec_or(u16_shift_right(x.low, 16 - low_bits), lost));
 
-    const vec exponent = u16_min(u16_shift_right(magnitude, 7), u16_set(E_INF));
-    const vec k = u16_sub_saturate(u16_set(E_MIN), exponent);
-    const vec multiplier = u16_power_of_2_right(12, k);
-    const vec rounded = multiply_round(doubled, multiplier, policy == FPCONV_HDF5);
-    const vec above_min = u16_sub_saturate(exponent, u16_set(E_MIN));
-    vec code = u16_add(u16_shift_left(above_min, 10), rounded);
-    code = u16_min(code, u16_set(policy == FPCONV_OCP ? 0x7c00 : 0x7bff));
-    if (policy == FPCONV_HDF5) /* 2^16 and more, while less never reaches Inf */
-        code = u16_select(u16_greater(exponent, u16_set(E_INF - 1)), u16_set(0x7c00), code);
+    vec exponent = u16_shift_right(magnitude, top_bits);
+    if (large_possible)
+        exponent = u16_min(exponent, u16_set((uint16_t)exponent_inf));
+    vec k = u16_sub_saturate(u16_set((uint16_t)exponent_min), exponent);
+    if (exponent_min > 127)
+        k = u16_min(k, u16_set(127)); /* as far as u16_power_of_2_right goes */
+    const vec multiplier = u16_power_of_2_right(2 + d->fraction_bits, k);
+    const vec rounded = multiply_round(significand, multiplier, policy == FPCONV_HDF5);
+    const vec above_min = u16_sub_saturate(exponent, u16_set((uint16_t)exponent_min));
+    vec code = u16_add(u16_shift_left(above_min, d->fraction_bits), rounded);
+    code = u16_min(code, u16_set(policy == FPCONV_OCP ? inf : (uint16_t)(inf - 1)));
+    if (!large_possible)
+        return vec_merge(sign_bit, x.high, code);
+    if (policy == FPCONV_HDF5) /* what is too large is Inf, while less never reaches it */
+        code = u16_select(u16_greater(exponent, u16_set((uint16_t)(exponent_inf - 1))),
+                          u16_set(inf), code);
 
-    const vec payload = vec_or(u16_shift_left(magnitude, 3), u16_shift_right(x.low, 13));
+    const vec any_low = u16_min(x.low, u16_set(1));
+    const mask16 is_nan = u16_greater(vec_or(u16_shift_left(magnitude, 1), any_low),
+                                      u16_set((uint16_t)(0x7fff >> top_bits << (top_bits + 1))));
+    const int payload_shift = d->fraction_bits - top_bits;
+    const vec payload = vec_or(u16_shift_left(magnitude, payload_shift),
+                               u16_shift_right(x.low, 16 - payload_shift));
+    const uint16_t fraction = (uint16_t)((1 << d->fraction_bits) - 1);
+    const uint16_t quiet = (uint16_t)(inf | 1 << (d->fraction_bits - 1));
     const vec nan = policy == FPCONV_HDF5
                         ? u16_set(0x7fff)
-                        : vec_or(vec_and(payload, u16_set(0x03ff)), u16_set(0x7e00));
+                        : vec_or(vec_and(payload, u16_set(fraction)), u16_set(quiet));
     return vec_merge(sign_bit, x.high, u16_select(is_nan, nan, code));
 }
 
@@ -359,10 +376,10 @@ enum { NARROW_HALF_BLOCK = 2 * LANES_16 };
 LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy)
 {
-    const bool nan_possible = src_format != FPCONV_F64;
     const size_t size = fp_formats[src_format].size;
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
+        const bool nan_possible = src_format != FPCONV_F64;
         for (int i = 0; i < 4; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
             const vec x = load_as_f32(src, src_format);
             store_f16(dst, f32_adjusted_for_f16(x, policy, nan_possible));
@@ -372,8 +389,21 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
 #endif
     for (int i = 0; i < 2; i++, dst += VEC_BYTES, src += LANES_16 * size) {
         const struct halves x = load_halves(src, src_format);
-        const vec code = dst_format == FPCONV_F16 ? halves_to_f16(x, policy)
-                                                  : halves_to_bf16(x, policy, nan_possible);
+        const vec code = dst_format == FPCONV_F16
+                             ? halves_to_half(x, FPCONV_F32, dst_format, policy, true)
+                             : halves_to_bf16(x, policy, src_format != FPCONV_F64);
+        vec_store(dst, vec_unsplit(code));
+    }
+}
+
+/* bf16 from blocks with f64 that f32 does not hold as normal numbers: small ones
+ * alone, or any. */
+LANES void narrow_unusual_f64_block(char *dst, const char *src, fpconv_policy policy,
+                                    bool large_possible)
+{
+    for (int i = 0; i < 2; i++, dst += VEC_BYTES, src += LANES_16 * sizeof(double)) {
+        const vec code = halves_to_half(load_f64_top_halves(src), FPCONV_F64, FPCONV_BF16, policy,
+                                        large_possible);
         vec_store(dst, vec_unsplit(code));
     }
 }

@@ -62,7 +62,6 @@ DEFINE_BINARY(s16_greater, S16, vreinterpretq_u8_u16, vcgtq_s16)
 DEFINE_BINARY(u16_multiply_low, V16, vreinterpretq_u8_u16, vmulq_u16)
 /* (2 a b + 2^15) / 2^16, which saturates only at the lane's most negative value */
 DEFINE_BINARY(s16_multiply_high_round, S16, vreinterpretq_u8_s16, vqrdmulhq_s16)
-DEFINE_BINARY(s32_min, S32, vreinterpretq_u8_s32, vminq_s32)
 DEFINE_BINARY(s32_max, S32, vreinterpretq_u8_s32, vmaxq_s32)
 DEFINE_BINARY(s32_greater, S32, vreinterpretq_u8_u32, vcgtq_s32)
 
@@ -105,9 +104,10 @@ LANES vec u32_sub_where(mask32 where, vec a, vec b)
     return vec_and(where, u32_sub(a, b));
 }
 
-LANES vec u32_nonzero_bit(vec a)
+/* a | (b != 0) */
+LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
-    return vreinterpretq_u8_u32(vminq_u32(V32(a), vdupq_n_u32(1)));
+    return vec_or(a, vreinterpretq_u8_u32(vminq_u32(V32(b), vdupq_n_u32(1))));
 }
 
 /* 2^exponent >> k, by shifting left by -k; a count below -15 gives 0, as does any

@@ -29,11 +29,6 @@ LANES vec u16_max(vec a, vec b)
     return u16_add(b, u16_sub_saturate(a, b));
 }
 
-LANES vec s32_min(vec a, vec b)
-{
-    return u32_select(s32_greater(a, b), b, a);
-}
-
 LANES vec s32_max(vec a, vec b)
 {
     return u32_select(s32_greater(a, b), a, b);

@@ -229,18 +229,46 @@ LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format s
 /* f16 and bf16 to f32 and f64                                                */
 /* -------------------------------------------------------------------------- */
 
-/* f32 to f64, in double precision: exact, and without any exception, for
- * operands that are neither subnormal nor signalling NaNs.  `filled` NaNs have
- * every fraction bit set. */
-LANES void store_f64_from_f32(char *dst, const vec f32[2], bool filled)
+/*
+ * f32 to f64, exactly, and without any exception, for operands that are neither
+ * subnormal nor signalling NaNs.  `filled` NaNs have every fraction bit set.
+ */
+LANES void store_f64_from_f32(char *dst, vec f32, bool filled)
 {
-    for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES) {
-        vec doubles[2];
-        vec_f32_to_f64(f32[i], doubles);
-        for (int j = 0; j < 2; j++) {
-            const vec value = filled ? f64_fill_nan(doubles[j]) : doubles[j];
-            vec_store(dst + j * VEC_BYTES, value);
-        }
+    vec doubles[2];
+    vec_f32_to_f64(f32, doubles);
+    for (int i = 0; i < 2; i++)
+        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(doubles[i]) : doubles[i]);
+}
+
+/* Subnormal, zero not included? */
+LANES mask32 f32_is_subnormal(vec value)
+{
+    const vec magnitude = vec_clear(value, u32_set(0x80000000));
+    const vec wrapped = u32_add(magnitude, u32_set(INT32_MAX)); /* zero becomes the largest */
+    return s32_greater(u32_set(0x00800000 + (uint32_t)INT32_MAX), wrapped);
+}
+
+/*
+ * The same where some are subnormal: of these a CPU takes about 150 cycles a vector,
+ * unless denormals-are-zero makes them zero.  With the exponent field set to 1 they
+ * are normal, and 2^-126 too large, which is taken off the f64, exactly.  From the
+ * others is taken a zero of the other sign, which leaves zeros as they are in every
+ * rounding mode.
+ */
+LANES void store_f64_from_small_f32(char *dst, vec f32, bool filled)
+{
+    const vec sign_bit = u32_set(0x80000000);
+    const mask32 is_subnormal = f32_is_subnormal(f32);
+    const vec normal = vec_or(f32, u32_select(is_subnormal, u32_set(0x00800000), u32_set(0)));
+    const vec excess = u32_select(is_subnormal, u32_set((1023 - 126) << 20), sign_bit);
+    const vec signed_excess = vec_xor(excess, vec_and(f32, sign_bit));
+    vec doubles[2], excesses[2];
+    vec_f32_to_f64(normal, doubles);
+    interleave_u32(u32_set(0), signed_excess, excesses);
+    for (int i = 0; i < 2; i++) {
+        const vec value = f64_sub(doubles[i], excesses[i]);
+        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(value) : value);
     }
 }
 
@@ -265,36 +293,6 @@ LANES bool bf16_has_subnormal(vec value)
     return mask_any(s16_greater(u16_set((uint16_t)(0x7fff + 0x0080)), wrapped));
 }
 
-/* Zeros with their signs in place of subnormals. */
-LANES vec bf16_without_subnormals(vec value)
-{
-    const vec magnitude = vec_clear(value, u16_set(0x8000));
-    const mask16 small = s16_greater(u16_set(0x0080), magnitude);
-    return u16_select(small, vec_and(value, u16_set(0x8000)), value);
-}
-
-/* bf16's subnormals as f64: integers times 2^-133, exactly.  The other elements of
- * dst stay.  As put_bf16_subnormals. */
-static __attribute__((noinline)) void put_f64_from_bf16_subnormals(char *dst, const char *src,
-                                                                   size_t n)
-{
-    uint16_t code[VEC_BYTES];
-    double values[VEC_BYTES];
-    uint64_t subnormal[VEC_BYTES], f64[VEC_BYTES];
-    memcpy(code, src, n * sizeof(code[0]));
-    for (size_t i = 0; i < n; i++)
-        values[i] = 0x1p-133 * (code[i] & 0x7fff);
-    memcpy(subnormal, values, n * sizeof(values[0]));
-    memcpy(f64, dst, n * sizeof(f64[0]));
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t sign = (uint64_t)(code[i] & 0x8000) << 48;
-        const bool is_subnormal = (uint16_t)((code[i] & 0x7fff) - 1) < 0x7f;
-        const uint64_t mask = (uint64_t)0 - is_subnormal;
-        f64[i] = ((subnormal[i] | sign) & mask) | (f64[i] & ~mask);
-    }
-    memcpy(dst, f64, n * sizeof(f64[0]));
-}
-
 LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
 {
     const mask16 is_nan = half_is_nan(value, FPCONV_BF16);
@@ -302,12 +300,15 @@ LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpco
     const vec fill = filled ? u16_select(is_nan, u16_set(0xffff), u16_set(0)) : u16_set(0);
     vec wide[2];
     interleave_u16(fill, bf16_settle_nan(value, is_nan, policy), wide);
-    if (dst_format == FPCONV_F64) {
-        store_f64_from_f32(dst, wide, filled);
-        return;
+    const bool has_subnormal = dst_format == FPCONV_F64 && bf16_has_subnormal(value);
+    for (int i = 0; i < 2; i++) {
+        if (dst_format == FPCONV_F32)
+            vec_store(dst + i * VEC_BYTES, wide[i]);
+        else if (has_subnormal)
+            store_f64_from_small_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
+        else
+            store_f64_from_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
     }
-    vec_store(dst, wide[0]);
-    vec_store(dst + VEC_BYTES, wide[1]);
 }
 
 LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
@@ -317,24 +318,17 @@ LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpcon
     const vec quiet = vec_or(value, u16_select(is_nan, u16_set(0x0200), u16_set(0)));
     vec wide[2];
     vec_f16_to_f32(quiet, wide);
-    if (dst_format == FPCONV_F64) {
-        store_f64_from_f32(dst, wide, filled);
-        return;
+    for (int i = 0; i < 2; i++) {
+        if (dst_format == FPCONV_F64)
+            store_f64_from_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
+        else
+            vec_store(dst + i * VEC_BYTES, filled ? f32_fill_nan(wide[i]) : wide[i]);
     }
-    for (int i = 0; i < 2; i++)
-        vec_store(dst + i * VEC_BYTES, filled ? f32_fill_nan(wide[i]) : wide[i]);
 }
 
 /* -------------------------------------------------------------------------- */
 /* f32 and f64                                                                */
 /* -------------------------------------------------------------------------- */
-
-LANES bool f32_has_subnormal(vec value)
-{
-    const vec magnitude = vec_clear(value, u32_set(0x80000000));
-    const vec wrapped = u32_add(magnitude, u32_set(INT32_MAX)); /* zero becomes the largest */
-    return mask_any(s32_greater(u32_set(0x00800000 + (uint32_t)INT32_MAX), wrapped));
-}
 
 LANES void widen_f32_block(char *dst, vec value, fpconv_policy policy)
 {
@@ -342,16 +336,55 @@ LANES void widen_f32_block(char *dst, vec value, fpconv_policy policy)
     const vec magnitude = vec_clear(value, u32_set(0x80000000));
     const mask32 is_nan = s32_greater(magnitude, u32_set(0x7f800000));
     const vec quiet = vec_or(value, u32_select(is_nan, u32_set(0x00400000), u32_set(0)));
-    vec doubles[2];
-    vec_f32_to_f64(quiet, doubles);
-    for (int i = 0; i < 2; i++)
-        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(doubles[i]) : doubles[i]);
+    if (mask_any(f32_is_subnormal(value)))
+        store_f64_from_small_f32(dst, quiet, filled);
+    else
+        store_f64_from_f32(dst, quiet, filled);
 }
 
 #ifdef VEC_HAS_F64_TO_F32
-/* For magnitudes of at least 2^-126, and zero. */
+/* Is any of LANES_32 f64 below 2^-126?  Zeros count: one comparison less than
+ * knowing better. */
+LANES bool f64_block_has_small(const char *src)
+{
+    vec high, low;
+    vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
+    const vec magnitude = vec_clear(high, u32_set(0x80000000));
+    return mask_any(s32_greater(u32_set((1023 - 126) << 20), magnitude));
+}
+
+/*
+ * The small ones are rounded by adding them to a number from 2^-97 on, where an f64
+ * has its last place where f32's subnormals have theirs: the low half of the sum has
+ * gained the code, up to that of the smallest normal number.  As much the code of
+ * the others gains, and is taken off again beforehand; small ones, which the
+ * conversion would flush or be slow about, enter it as the smallest normal number.
+ */
+LANES void narrow_f64_small_block(char *dst, const char *src, fpconv_policy policy)
+{
+    const vec sign_bit = u64_set(UINT64_C(1) << 63);
+    const vec normal_min = u64_set((uint64_t)(1023 - 126) << 52);
+    const vec magic = u64_set(((uint64_t)(1023 - 97) << 52 | UINT64_C(1) << 51) - 0x00800000);
+    vec value[2], normal[2], sum[2], high, codes, unused;
+    for (int i = 0; i < 2; i++) {
+        value[i] = vec_load(src + i * VEC_BYTES);
+        const vec magnitude = vec_clear(value[i], sign_bit);
+        normal[i] = f64_max(normal_min, magnitude);
+        sum[i] = f64_add_nearest(f64_min(magnitude, normal_min), magic);
+    }
+    vec_split_u64(value[0], value[1], &high, &unused);
+    vec_split_u64(sum[0], sum[1], &unused, &codes);
+    const vec f32 = vec_f64_to_f32(normal[0], normal[1]);
+    const vec filled = policy == FPCONV_HDF5 ? f32_fill_nan(f32) : f32;
+    vec_store(dst, vec_merge(u32_set(0x80000000), high, u32_add(filled, codes)));
+}
+
 LANES void narrow_f64_block(char *dst, const char *src, fpconv_policy policy)
 {
+    if (f64_block_has_small(src)) {
+        narrow_f64_small_block(dst, src, policy);
+        return;
+    }
     const vec f32 = vec_f64_to_f32(vec_load(src), vec_load(src + VEC_BYTES));
     vec_store(dst, policy == FPCONV_HDF5 ? f32_fill_nan(f32) : f32);
 }

@@ -38,7 +38,7 @@ LANES vec u32_clear_where_zero(vec a, vec b)
 LANES mask16 u16_greater(vec a, vec b)
 {
     const vec flip = u16_set(0x8000);
-    return s16_greater((vec)((vec_u16)a ^ (vec_u16)flip), (vec)((vec_u16)b ^ (vec_u16)flip));
+    return s16_greater(vec_xor(a, flip), vec_xor(b, flip));
 }
 
 /* a - b, or 0 where not */
@@ -47,9 +47,10 @@ LANES vec u32_sub_where(mask32 where, vec a, vec b)
     return vec_and(where, u32_sub(a, b));
 }
 
-LANES vec u32_nonzero_bit(vec a)
+/* a | (b != 0) */
+LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
-    return u32_add(MM(cmpeq_epi32)(a, u32_set(0)), u32_set(1));
+    return vec_or(a, u32_add(MM(cmpeq_epi32)(b, u32_set(0)), u32_set(1)));
 }
 
 LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
@@ -86,6 +87,18 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
 enum { MXCSR_DEFAULT = 0x1f80 };
 
 #define VEC_HAS_F64_TO_F32
+#define f64_add_nearest f64_add
+
+/* b if one is a NaN */
+LANES vec f64_min(vec a, vec b)
+{
+    return (vec)MM(min_pd)((vec_f64)a, (vec_f64)b);
+}
+
+LANES vec f64_max(vec a, vec b)
+{
+    return (vec)MM(max_pd)((vec_f64)a, (vec_f64)b);
+}
 
 #define VEC_HAS_STREAM
 #define vec_stream_fence _mm_sfence
