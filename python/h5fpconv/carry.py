@@ -6,6 +6,7 @@ Objects that stay are copied by HDF5 without decoding them.  Three things it doe
 carry from file to file are done here: references, which are rewritten to the new
 objects; committed datatypes, which stay shared; and links of all kinds.
 """
+from collections.abc import Iterator
 from typing import Protocol
 
 from h5py import h5, h5a, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t
@@ -14,7 +15,8 @@ from h5py._objects import ObjectID
 from h5fpconv import hdf5
 from h5fpconv.boxes import Box, box_shape, boxes, spaces
 from h5fpconv.console import Advance
-from h5fpconv.references import Layout, holds_references, layout_of, rewrite_values
+from h5fpconv.properties import chunk_of
+from h5fpconv.references import Layout, holds_pointers, holds_references, layout_of, rewrite_values
 from h5fpconv.status import InputError
 from h5fpconv.tensors import Source
 from h5fpconv.walk import Kind, Link, Object, address_of, join, path_text
@@ -51,17 +53,18 @@ class Copy:
 
     def run(self) -> None:
         """Makes all objects, then what can refer to any of them."""
-        root = next(iter(self.source.objects.values()))
+        source = self.source
+        root = next(iter(source.objects.values()))
         self.where[root.address] = b"/"
-        for object in self.source.objects.values():
-            if object.kind is Kind.TYPE:
-                self.types[object.address] = self.make_type(object)
-        for object in self.source.objects.values():
+        for object in source.objects.values():
+            if object.kind is Kind.TYPE:  # before the datasets that are of it
+                self.types[object.address] = self.commit(h5t.open(source.id, object.path))
+        for object in source.objects.values():
             if object.kind is Kind.GROUP and self.is_carried(object):
                 self.make_links(object)
         for object in self.with_references:
             self.copy_values(object)
-        for address, object in self.source.objects.items():
+        for address, object in source.objects.items():
             if address in self.changes:
                 self.changes[address].carry_attributes(self)
             elif address in self.where:
@@ -106,7 +109,7 @@ class Copy:
             h5o.link(self.types[object.address], group, name, lcpl=links)
         elif object.kind is Kind.GROUP:
             old = h5g.open(self.source.id, object.path)
-            new = h5g.create(group, name, lcpl=links, gcpl=old.get_create_plist())
+            new = h5g.create(group, name, lcpl=links, gcpl=group_properties(old))
             copy_comment(old, new)
         elif self.is_made_anew(object):
             self.make_dataset(object, group, name, links)
@@ -116,17 +119,20 @@ class Copy:
             h5o.copy(self.source.id, object.path, group, name, copypl=properties, lcpl=links)
             self.advance(h5d.open(self.source.id, object.path).get_storage_size())
 
-    def make_type(self, object: Object) -> h5t.TypeID:
-        """A committed datatype that no link leads to yet: datasets may come before it."""
-        old = h5t.open(self.source.id, object.path)
+    def commit(self, old: h5t.TypeID) -> h5t.TypeID:
+        """The destination's twin of a committed datatype, without a link as yet."""
         new = old.copy()
         hdf5.commit(self.destination, new, old.get_create_plist())
         return new
 
     def is_made_anew(self, object: Object) -> bool:
-        """Whether HDF5's copy of a dataset would lose something."""
-        datatype = h5d.open(self.source.id, object.path).get_type()
-        return datatype.committed() or holds_references(datatype)
+        """Whether HDF5's copy of a dataset would lose something: a reference, a shared
+        datatype, or a fill value that points to memory."""
+        dataset = h5d.open(self.source.id, object.path)
+        datatype = dataset.get_type()
+        fill = dataset.get_create_plist().fill_value_defined()
+        return (datatype.committed() or holds_references(datatype)
+                or fill == h5d.FILL_VALUE_USER_DEFINED and holds_pointers(datatype))
 
     def make_dataset(self, object: Object, group: h5g.GroupID, name: bytes,
                      links: h5p.PropLCID) -> None:
@@ -143,8 +149,10 @@ class Copy:
         """The destination's committed datatype for one of the source's; others are the same."""
         if not datatype.committed():
             return datatype
-        known = self.types.get(address_of(datatype))
-        return known or datatype.copy()  # a copy: no link leads to it any more
+        address = address_of(datatype)
+        if address not in self.types:  # no link leads to it any more
+            self.types[address] = self.commit(datatype)
+        return self.types[address]
 
     # Values that go through memory in the form of their datatype
 
@@ -157,12 +165,19 @@ class Copy:
         if old.get_space().get_simple_extent_type() == h5s.NULL or not old.get_storage_size():
             return
         layout = layout_of(datatype) if holds_references(datatype) else None
-        shape = old.shape
-        unit = properties.get_chunk() if properties.get_layout() == h5d.CHUNKED else (1,) * len(shape)
-        step = box_shape(shape, unit, max(1, RAW_BYTES // datatype.get_size()))
-        for box in boxes(shape, step):
+        if chunk_of(properties) and not holds_pointers(datatype) and not layout:
+            self.copy_chunks(old, new)
+            return
+        for box in written_boxes(old, max(1, RAW_BYTES // datatype.get_size())):
             self.copy_box(old, new, datatype, layout, box)
             self.advance(box.size * datatype.get_size())
+
+    def copy_chunks(self, old: h5d.DatasetID, new: h5d.DatasetID) -> None:
+        """Chunks as they lie in the file."""
+        for box in written_boxes(old, 0):
+            mask, raw = old.read_direct_chunk(box.start)
+            new.write_direct_chunk(box.start, raw, mask)
+            self.advance(len(raw))
 
     def copy_box(self, old: h5d.DatasetID, new: h5d.DatasetID, datatype: h5t.TypeID,
                  layout: Layout | None, box: Box) -> None:
@@ -226,6 +241,35 @@ class Copy:
         return hdf5.region_reference(self.destination, path, region)
 
 
+def written_boxes(dataset: h5d.DatasetID, max_elements: int) -> Iterator[Box]:
+    """A dataset in boxes: the chunks that are there, or what it is else in parts."""
+    chunk = chunk_of(dataset.get_create_plist())
+    if not chunk:
+        yield from boxes(dataset.shape, box_shape(dataset.shape, (1,) * len(dataset.shape),
+                                                  max_elements))
+        return
+    missing = dataset.get_num_chunks()
+    for box in boxes(dataset.shape, chunk):
+        if hdf5.has_chunk(dataset, box.start):
+            missing -= 1
+            yield box
+    if missing:
+        raise InputError(f"{missing} chunks of a dataset are not where its index says")
+
+
+def group_properties(group: h5g.GroupID, properties: ObjectID | None = None) -> ObjectID:
+    """A group's creation properties, added to a list or in one of their own.
+
+    Not the list that HDF5 returns for the group: in that are the addresses of its links.
+    """
+    old, new = group.get_create_plist(), properties or h5p.create(h5p.GROUP_CREATE)
+    new.set_link_creation_order(old.get_link_creation_order())
+    new.set_attr_creation_order(old.get_attr_creation_order())
+    new.set_attr_phase_change(*old.get_attr_phase_change())
+    hdf5.copy_link_settings(old, new)
+    return new
+
+
 def attribute_names(object: ObjectID) -> list[bytes]:
     """In order of creation where that is kept."""
     count = h5a.get_num_attrs(object)
@@ -238,6 +282,6 @@ def keeps_attribute_order(object: ObjectID) -> bool:
 
 
 def copy_comment(old: ObjectID, new: ObjectID) -> None:
-    comment = h5o.get_comment(old, b".")
+    comment = hdf5.comment(old)
     if comment:
-        h5o.set_comment(new, comment, obj_name=b".")
+        h5o.set_comment(new, comment)

@@ -16,7 +16,7 @@ from h5py import h5d, h5g, h5p, h5s, h5z
 
 from h5fpconv import hdf5
 from h5fpconv.boxes import Box, box_shape, boxes, work_through
-from h5fpconv.carry import Copy
+from h5fpconv.carry import Copy, written_boxes
 from h5fpconv.chunks import codec_of
 from h5fpconv.losses import Losses, can_lose, count_losses
 from h5fpconv.properties import (StorageOptions, chosen_chunk, chosen_filters, chunk_of,
@@ -72,7 +72,7 @@ class PlainChange:
         self.advance = copy.advance
         if self.tensor.is_written:
             if self.recodes_chunks():
-                work_through(self.written_chunks(), self.recode_chunk, self.write_chunk)
+                work_through(written_boxes(self.tensor.dataset, 0), self.recode_chunk, self.write_chunk)
             else:
                 work_through(self.boxes(), self.convert_box, self.write_box)
         self.stored_bytes = self.writer.dataset.get_storage_size()
@@ -131,12 +131,6 @@ class PlainChange:
         self.decoder = codec_of(self.tensor.properties, self.tensor.storage.itemsize)
         self.encoder = codec_of(self.properties, self.storage.itemsize)
         return bool(chunk and chunk == self.tensor.chunk and self.decoder and self.encoder)
-
-    def written_chunks(self) -> Iterator[Box]:
-        """The chunks that are there, those at the end beyond it."""
-        for box in boxes(self.tensor.shape, self.tensor.chunk):
-            if hdf5.chunk_bytes(self.tensor.dataset, box.start):
-                yield box
 
     def recode_chunk(self, box: Box) -> Done:
         """A chunk read, decoded, converted and encoded; also what lies beyond the end."""

@@ -6,6 +6,7 @@ Raw buffers go in and out: data in the memory form of their own datatype, withou
 conversion.  That is how every kind of value, also those that numpy has no type
 for, is carried from one file to another.
 """
+import contextlib
 import ctypes
 import sys
 from collections.abc import Callable
@@ -51,11 +52,13 @@ _attribute_write = _function("H5Awrite", _herr, _hid, _hid, _pointer)
 _read = _function("H5Dread", _herr, _hid, _hid, _hid, _hid, _hid, _pointer)
 _write = _function("H5Dwrite", _herr, _hid, _hid, _hid, _hid, _hid, _pointer)
 _reclaim = _function("H5Dvlen_reclaim", _herr, _hid, _hid, _hid, _pointer)
+_comment = _function("H5Oget_comment", ctypes.c_ssize_t, _hid, ctypes.c_char_p, ctypes.c_size_t)
 _chunk_bytes = _function("H5Dget_chunk_storage_size", _herr, _hid, _pointer, _pointer)
 _get_fill = _function("H5Pget_fill_value", _herr, _hid, _hid, _pointer)
 _set_fill = _function("H5Pset_fill_value", _herr, _hid, _hid, _pointer)
-_link_phase = _function("H5Pget_link_phase_change", _herr, _hid, _pointer, _pointer)
-_set_link_phase = _function("H5Pset_link_phase_change", _herr, _hid, ctypes.c_uint, ctypes.c_uint)
+_link_settings = [(_function("H5Pget_" + name, _herr, _hid, _pointer, _pointer),
+                   _function("H5Pset_" + name, _herr, _hid, ctypes.c_uint, ctypes.c_uint))
+                  for name in ("link_phase_change", "est_link_info")]
 _reference_create = _function("H5Rcreate", _herr, _pointer, _hid, ctypes.c_char_p, ctypes.c_int,
                               _hid)
 _dereference = _function("H5Rdereference2", _hid, _hid, _hid, ctypes.c_int, _pointer)
@@ -107,11 +110,20 @@ def reclaim(datatype: h5t.TypeID, space: h5s.SpaceID, data: ctypes.Array) -> Non
     _reclaim(datatype.id, space.id, DEFAULT, data)
 
 
-def chunk_bytes(dataset: h5d.DatasetID, start: tuple[int, ...]) -> int:
-    """The stored bytes of the chunk at an index; 0 if it was never written."""
+def comment(object: ObjectID) -> bytes:
+    """The comment of an object; b"" for none.  (h5py returns noise for none.)"""
+    size = _comment(object.id, None, 0)
+    text = buffer(size + 1)
+    _comment(object.id, text, size + 1)
+    return text.value
+
+
+def has_chunk(dataset: h5d.DatasetID, start: tuple[int, ...]) -> bool:
+    """Whether there is a chunk at an index; False as well if HDF5 cannot tell."""
     size = ctypes.c_uint64(0)
-    _chunk_bytes(dataset.id, (ctypes.c_uint64 * len(start))(*start), ctypes.byref(size))
-    return size.value
+    with contextlib.suppress(OSError):  # which 1.10 returns for a chunk that is not there
+        _chunk_bytes(dataset.id, (ctypes.c_uint64 * len(start))(*start), ctypes.byref(size))
+    return size.value > 0
 
 
 def get_fill_value(properties: h5p.PropDCID, datatype: h5t.TypeID) -> bytes:
@@ -125,11 +137,13 @@ def set_fill_value(properties: h5p.PropDCID, datatype: h5t.TypeID, value: bytes)
     _set_fill(properties.id, datatype.id, value)
 
 
-def copy_link_phase_change(source: ObjectID, destination: ObjectID) -> None:
-    """How many links a group holds in its header, from one property list to another."""
-    compact, dense = ctypes.c_uint(), ctypes.c_uint()
-    _link_phase(source.id, ctypes.byref(compact), ctypes.byref(dense))
-    _set_link_phase(destination.id, compact, dense)
+def copy_link_settings(source: ObjectID, destination: ObjectID) -> None:
+    """How many links a group holds in its header, and how many it expects, from one
+    property list to another."""
+    for get, set in _link_settings:
+        one, two = ctypes.c_uint(), ctypes.c_uint()
+        get(source.id, ctypes.byref(one), ctypes.byref(two))
+        set(destination.id, one, two)
 
 
 def object_reference(root: ObjectID, path: bytes) -> bytes:

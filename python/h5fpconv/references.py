@@ -78,6 +78,17 @@ def holds_references(datatype: h5t.TypeID) -> bool:
     return bool(datatype.detect_class(h5t.REFERENCE))
 
 
+def holds_pointers(datatype: h5t.TypeID) -> bool:
+    """Whether values of the datatype lie elsewhere, being of variable length."""
+    kind = datatype.get_class()
+    if kind == h5t.COMPOUND:
+        members = map(datatype.get_member_type, range(datatype.get_nmembers()))
+        return any(map(holds_pointers, members))
+    if kind == h5t.ARRAY:
+        return holds_pointers(datatype.get_super())
+    return kind == h5t.VLEN or kind == h5t.STRING and datatype.is_variable_str()
+
+
 def rewrite_values(address: int, count: int, layout: Layout, rewrite: Rewrite) -> None:
     """Rewrites the references of `count` elements in memory."""
     for i in range(count):

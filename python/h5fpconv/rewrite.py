@@ -9,8 +9,7 @@ from typing import Any
 
 from h5py import h5d, h5f, h5g, h5p
 
-from h5fpconv import hdf5
-from h5fpconv.carry import Change, Copy
+from h5fpconv.carry import Change, Copy, group_properties
 from h5fpconv.console import Console, format_bytes
 from h5fpconv.output import check_distinct, complete_file, reason
 from h5fpconv.status import CommandError, OutputError
@@ -61,11 +60,7 @@ def access_list(source: Source) -> h5p.PropFAID:
 def create_file(source: Source, path: str) -> h5f.FileID:
     """An empty file with the source's creation properties, and its root's."""
     properties = source.id.get_create_plist()
-    root = h5g.open(source.id, b"/").get_create_plist()
-    properties.set_link_creation_order(root.get_link_creation_order())
-    properties.set_attr_creation_order(root.get_attr_creation_order())
-    properties.set_attr_phase_change(*root.get_attr_phase_change())
-    hdf5.copy_link_phase_change(root, properties)
+    group_properties(h5g.open(source.id, b"/"), properties)
     return h5f.create(os.fsencode(path), h5f.ACC_TRUNC, properties, access_list(source))
 
 
