@@ -16,6 +16,7 @@ from h5fpconv.status import CommandError, Status, status_epilog
 COMMANDS: tuple[str, ...] = (
     "convert",
     "back",
+    "diff",
     "import_model",
     "export_model",
 )
