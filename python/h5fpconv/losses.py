@@ -28,15 +28,25 @@ def can_lose(source: str, destination: str) -> bool:
             or old.has_nan and not new.has_nan)
 
 
-def count_losses(values: numpy.ndarray, format: str) -> Losses:
-    """The losses of floating-point values in a format.
+def is_lossless(codes: numpy.ndarray, format: str) -> bool:
+    """Whether converted values show that none was lost; False where that takes a closer look.
 
-    The largest and smallest of them, which cost a small part of the conversion, say
-    whether there is anything to count.
+    Codes of whole bytes are sign and magnitude: the largest as a signed integer is the
+    largest positive one, as an unsigned integer that of the largest magnitude below
+    zero.  Two maxima of the narrow codes cost a tenth of the conversion.
     """
     info = fpconv.format_info(format)
-    if values.size == 0 or max(values.max(), -values.min()) <= info.max:
-        return Losses()
+    if format == "hif8" or info.bits < 8 or codes.size == 0:
+        return codes.size == 0
+    largest = int(fpconv.encode(numpy.float64([info.max]), format)[0])
+    sign = 1 << info.bits - 1
+    return (int(codes.view(f"i{codes.itemsize}").max()) < largest
+            and int(codes.max()) < sign + largest)
+
+
+def count_losses(values: numpy.ndarray, format: str) -> Losses:
+    """The losses of floating-point values in a format."""
+    info = fpconv.format_info(format)
     magnitudes = numpy.abs(values)
     beyond = numpy.count_nonzero(magnitudes > info.max)
     if info.has_inf:
