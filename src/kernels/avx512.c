@@ -33,10 +33,10 @@ LANES __mmask64 first_bytes(size_t bytes)
     return bytes == 0 ? 0 : ~UINT64_C(0) >> (64 - bytes);
 }
 
-/* The first `bytes`, at most a vector; the rest is zero. */
+/* The first `bytes`, at most a vector; the rest is FILL_BYTE. */
 LANES vec vec_load_part(const void *p, size_t bytes)
 {
-    return _mm512_maskz_loadu_epi8(first_bytes(bytes), p);
+    return _mm512_mask_loadu_epi8(_mm512_set1_epi8(FILL_BYTE), first_bytes(bytes), p);
 }
 
 LANES void vec_store_part(void *p, vec v, size_t bytes)

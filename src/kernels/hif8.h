@@ -59,13 +59,14 @@ LANES vec hif8_place_specials(vec code, struct halves x)
     return u16_select(halves_are_nan(x), u16_set(HIF8_NAN), with_inf);
 }
 
+/* `halves` as for narrow_byte_block. */
 LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv_format src_format,
-                             const char *src)
+                             const char *src, int halves)
 {
     const bool wide = fp_format_is_wide(src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
-    struct halves x[2];
-    for (int i = 0; i < 2; i++, src += step) {
+    struct halves x[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
+    for (int i = 0; i < halves; i++, src += step) {
         if (wide)
             x[i] = load_halves(src, src_format);
         else

@@ -44,11 +44,15 @@ LANES void vec_store(void *p, vec v)
     memcpy(p, &v, sizeof(v));
 }
 
+/* Bytes that make an ordinary number of every format: 0.75 as f32, 1.8 as f16, ... */
+enum { FILL_BYTE = 0x3f };
+
 #ifndef VEC_HAS_MASKED_MEMORY
-/* The first `bytes`, at most a vector; the rest is zero. */
+/* The first `bytes`, at most a vector; the rest is FILL_BYTE. */
 LANES vec vec_load_part(const void *p, size_t bytes)
 {
-    vec v = {0};
+    vec v;
+    memset(&v, FILL_BYTE, sizeof(v));
     memcpy(&v, p, bytes);
     return v;
 }

@@ -18,18 +18,33 @@
 #define LEVEL_STRING_(a) #a
 #define LEVEL_STRING(a) LEVEL_STRING_(a)
 
-/* The blocks by which each kind of pair is converted, and their sizes. */
+/* The blocks by which each kind of pair is converted, and their sizes.  `halves` is
+ * as for narrow_byte_block, and 2 in blocks that are not narrowed. */
 
-LANES void convert_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                         const char *src, fpconv_policy policy)
+struct hif8_tables;
+
+LANES void convert_block(const struct hif8_tables *tables, fpconv_format dst_format, char *dst,
+                         fpconv_format src_format, const char *src, fpconv_policy policy,
+                         int halves)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    (void)tables;
+#ifdef VEC_HAS_LOOKUP
+    if (dst_format == FPCONV_HIF8) {
+        narrow_hif8_block(tables, dst, src_format, src, halves);
+        return;
+    }
+    if (src_format == FPCONV_HIF8) {
+        widen_hif8_block(tables, dst_format, dst, src, policy);
+        return;
+    }
+#endif
     if (src_size == 1)
         widen_byte_block(dst_format, dst, src_format, src, policy);
     else if (dst_size == 1)
-        narrow_byte_block(dst_format, dst, src_format, src, policy);
+        narrow_byte_block(dst_format, dst, src_format, src, policy, halves);
     else if (dst_size == 2)
-        narrow_half_block(dst_format, dst, src_format, src, policy);
+        narrow_half_block(dst_format, dst, src_format, src, policy, halves);
     else if (src_format == FPCONV_F16)
         widen_f16_block(dst_format, dst, vec_load(src), policy);
     else if (src_format == FPCONV_BF16)
@@ -54,16 +69,22 @@ LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
 
 static const fp_kernel_table table;
 
-/* Blocks of f64 with some that f32 cannot hold, done otherwise; false if this is none. */
+/* Are any of n f64 to be converted otherwise, since f32 cannot hold them? */
+LANES bool are_unusual(fpconv_format dst_format, fpconv_format src_format, const char *src,
+                       size_t n)
+{
+    return src_format == FPCONV_F64 && dst_format != FPCONV_F32 &&
+           f64_block_is_unusual(src, n, dst_format == FPCONV_BF16);
+}
+
+/* Blocks with such; false if this is none. */
 LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                                  const char *src, fpconv_policy policy)
 {
     const size_t n = block_elements(dst_format, src_format);
-    const bool is_bf16 = dst_format == FPCONV_BF16;
-    if (src_format != FPCONV_F64 || dst_format == FPCONV_F32 ||
-        !f64_block_is_unusual(src, n, is_bf16))
+    if (!are_unusual(dst_format, src_format, src, n))
         return false;
-    if (is_bf16) {
+    if (dst_format == FPCONV_BF16) {
         if (f64_block_is_unusual(src, n, false))
             narrow_unusual_f64_block(dst, src, policy, true);
         else
@@ -94,34 +115,39 @@ LANES void prefetch(const char *src, const char *dst, size_t src_bytes, size_t d
         __builtin_prefetch(dst + i, 1);
 }
 
+LANES bool uses_tables(fpconv_format dst_format, fpconv_format src_format)
+{
+    return dst_format == FPCONV_HIF8 || src_format == FPCONV_HIF8;
+}
+
+LANES const struct hif8_tables *find_tables(fpconv_format dst_format, fpconv_format src_format)
+{
+    (void)dst_format, (void)src_format;
+#ifdef VEC_HAS_LOOKUP
+    if (uses_tables(dst_format, src_format))
+        return hif8_tables_get();
+#endif
+    return NULL;
+}
+
 /* Whole blocks from the array; returns how many elements are left. */
 LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format src_format,
                             const char *src, size_t n, fpconv_policy policy)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-#ifdef VEC_HAS_LOOKUP
-    const bool uses_tables = dst_format == FPCONV_HIF8 || src_format == FPCONV_HIF8;
-    const struct hif8_tables *tables = uses_tables ? hif8_tables_get() : NULL;
-    if (uses_tables && !tables) { /* another thread is making them */
+    const struct hif8_tables *tables = find_tables(dst_format, src_format);
+    if (uses_tables(dst_format, src_format) && !tables) { /* another thread is making them */
         (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
         return 0;
     }
-#endif
     for (; n >= block; n -= block, src += block * src_size, dst += block * dst_size) {
         if (n * src_size > block * src_size + SOURCE_AHEAD)
             prefetch(src + SOURCE_AHEAD, dst + DESTINATION_AHEAD, block * src_size,
                      block * dst_size);
         if (convert_unusual_block(dst_format, dst, src_format, src, policy))
             continue;
-#ifdef VEC_HAS_LOOKUP
-        if (dst_format == FPCONV_HIF8)
-            narrow_hif8_block(tables, dst, src_format, src);
-        else if (src_format == FPCONV_HIF8)
-            widen_hif8_block(tables, dst_format, dst, src, policy);
-        else
-#endif
-            convert_block(dst_format, dst, src_format, src, policy);
+        convert_block(tables, dst_format, dst, src_format, src, policy, 2);
     }
     return n;
 }
@@ -130,7 +156,8 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
  * The rest of an array, less than a block, by the same code on a block that it is
  * copied to: results cannot depend on the position.  The copy is written in whole
  * vectors, as it will be read: a load from several smaller stores would wait for
- * all of them to leave the store buffer.
+ * all of them to leave the store buffer.  Of f64, up to half a block is converted as
+ * that: 16 to e4m3 take 23 ns instead of 29.
  */
 LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
                         fpconv_format src_format, const char *src, size_t n, fpconv_policy policy)
@@ -141,6 +168,8 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
         (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
         return;
     }
+    const size_t half = block / 2;
+    const bool is_f64_narrowed = src_format == FPCONV_F64 && dst_size < sizeof(float);
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
     size_t bytes = n * src_size;
     for (size_t i = 0; i < block * src_size; i += VEC_BYTES) {
@@ -148,7 +177,11 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
         vec_store(in + i, vec_load_part(src + i, part));
         bytes -= part;
     }
-    blocks(out, in, block);
+    if (is_f64_narrowed && n <= half && !are_unusual(dst_format, src_format, in, half))
+        convert_block(find_tables(dst_format, src_format), dst_format, out, src_format, in, policy,
+                      1);
+    else
+        blocks(out, in, block);
     bytes = n * dst_size;
     for (size_t i = 0; bytes > 0; i += VEC_BYTES) {
         const size_t part = bytes < VEC_BYTES ? bytes : VEC_BYTES;

@@ -354,16 +354,17 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
 
-/* f64 come here without Inf, NaN and those beyond f32's range. */
+/* f64 come here without Inf, NaN and those beyond f32's range.  `halves` is 2, or 1
+ * for the first half of a block, whose other results mean nothing. */
 
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                             const char *src, fpconv_policy policy)
+                             const char *src, fpconv_policy policy, int halves)
 {
     const bool wide = fp_format_is_wide(src_format);
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
     const size_t step = LANES_16 * fp_formats[src_format].size;
-    vec code[2];
-    for (int i = 0; i < 2; i++, src += step) {
+    vec code[2] = {u16_set(0), u16_set(0)};
+    for (int i = 0; i < halves; i++, src += step) {
         const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
         code[i] = narrow_to_byte(value, lane, dst_format, policy, src_format != FPCONV_F64);
     }
@@ -374,20 +375,20 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
 enum { NARROW_HALF_BLOCK = 2 * LANES_16 };
 
 LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                             const char *src, fpconv_policy policy)
+                             const char *src, fpconv_policy policy, int halves)
 {
     const size_t size = fp_formats[src_format].size;
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
         const bool nan_possible = src_format != FPCONV_F64;
-        for (int i = 0; i < 4; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
+        for (int i = 0; i < 2 * halves; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
             const vec x = load_as_f32(src, src_format);
             store_f16(dst, f32_adjusted_for_f16(x, policy, nan_possible));
         }
         return;
     }
 #endif
-    for (int i = 0; i < 2; i++, dst += VEC_BYTES, src += LANES_16 * size) {
+    for (int i = 0; i < halves; i++, dst += VEC_BYTES, src += LANES_16 * size) {
         const struct halves x = load_halves(src, src_format);
         const vec code = dst_format == FPCONV_F16
                              ? halves_to_half(x, FPCONV_F32, dst_format, policy, true)
