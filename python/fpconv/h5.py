@@ -386,7 +386,7 @@ def read(dataset: h5py.Dataset, dtype: FormatLike = numpy.float32, selection: An
     if codes.size:
         dataset.id.read(_memory_space(shape), space, codes, dataset.id.get_type())
     if result_format != format:
-        return decode(codes, format, result_dtype, policy=policy, out=out)
+        return decode(codes, format, dtype, policy=policy, out=out)
     codes = codes.astype(file_dtype.newbyteorder("="), copy=False)
     if out is None:
         return codes.view(result_dtype.newbyteorder("=")).astype(result_dtype, copy=False)

@@ -142,3 +142,21 @@ def interesting_values(name):
     values += [math.nextafter(x, to) for x in values for to in (0, math.inf)]
     values += [math.inf, 1e30, 1e300, 5e-324, 1e-300]
     return [*values, *(-x for x in values)]
+
+
+def round_f32(value):
+    """The float32 nearest to a positive rational, ties to even; as a float."""
+    exponent = -149
+    while value / Fraction(2) ** exponent >= 1 << 24:
+        exponent += 1
+    scaled = value / Fraction(2) ** exponent
+    low = scaled.numerator // scaled.denominator
+    rest = 2 * (scaled - low)
+    low += rest > 1 or rest == 1 and low % 2 == 1
+    return float(low * Fraction(2) ** exponent)
+
+
+def pack(codes, bits):
+    """One row of codes: element i in bits w*i to w*i + w - 1, from the least significant on."""
+    number = sum(int(code) << (bits * i) for i, code in enumerate(codes))
+    return number.to_bytes((len(codes) * bits + 7) // 8, "little")
