@@ -28,7 +28,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "float64.", EXAMPLES)
     add_file_arguments(parser)
     group = parser.add_argument_group("conversion")
-    group.add_argument("--to", choices=WIDE, default="f32", help="(default: %(default)s)")
+    group.add_argument("--to", choices=WIDE, default="f32",
+                       help="the format of the decoded values (default: %(default)s)")
     add_policy_argument(group)
     add_selection_arguments(parser, targets=False)
     add_storage_arguments(parser)
