@@ -95,7 +95,7 @@ class WholeScales:
             return None
         where = tuple(slice(s, s + n) for axis, (s, n) in enumerate(zip(box.start, box.count))
                       if axis not in self.axes)
-        return numpy.ascontiguousarray(scales[where])
+        return numpy.array(scales[where], order="C")
 
 
 # ---------------------------------------------------------------------------
