@@ -24,7 +24,7 @@ def name_expression(name: str) -> str:
     while i < len(name):
         end = name.find("]", i + 2) if name[i] == "[" else -1
         if end > 0:
-            inside = name[i + 1:end].replace("\\", "\\\\")
+            inside = name[i + 1:end].replace("\\", "\\\\").replace("[", "\\[")
             expression += "[" + ("^" + inside[1:] if inside[0] == "!" else inside) + "]"
             i = end
         else:
