@@ -17,6 +17,7 @@ COMMANDS: tuple[str, ...] = (
     "convert",
     "back",
     "diff",
+    "inspect",
     "import_model",
     "export_model",
 )

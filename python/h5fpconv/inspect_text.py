@@ -1,0 +1,219 @@
+"""An inspection for a terminal: tables, and histograms made of block characters.
+
+SPDX-License-Identifier: MIT
+"""
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import fpconv
+import numpy as np
+
+from h5fpconv.console import Console, format_bytes
+from h5fpconv.recommend import Recommendation, text_bits, text_sqnr
+from h5fpconv.select import KEEP
+from h5fpconv.statistics import LOWEST_EXPONENT, Result, Survey
+
+if TYPE_CHECKING:
+    from h5fpconv.inspect import Inspected, Inspection
+
+HEIGHT = 4  # lines of a histogram
+WIDTH = 64  # columns of one, and exponents where there are no more
+LEVELS = " ▁▂▃▄▅▆▇█"
+NORMAL, SUBNORMAL = "━", "╌"
+PLAIN = str.maketrans("▁▂▃▄▅▆▇█━╌…×", ".:-=+*##=-~x")  # for a terminal without these
+RANGES = ("f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "hif8")
+
+
+def show(inspection: "Inspection", console: Console, is_summary: bool) -> None:
+    """Prints an inspection."""
+    if console.quiet or console.json:
+        return
+    if is_summary:
+        show_summary(inspection, console)
+    else:
+        for item in inspection.inspected:
+            show_dataset(item, console)
+    if inspection.inspected:
+        show_whole(inspection, console)
+    if inspection.skipped:
+        console.say(f"\nwithout floating-point numbers, not inspected: {len(inspection.skipped)} "
+                    f"dataset{'s' if len(inspection.skipped) > 1 else ''}")
+
+
+def say(console: Console, line: str) -> None:
+    """A line, in characters that the output's encoding has."""
+    try:
+        line.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        line = line.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+    console.say(line)
+
+
+def number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.6g}"
+
+
+def share(part: int, of: int) -> str:
+    """A part in per cent that is 0 only where there is none, and 100 only for all."""
+    if not of or part in (0, of):
+        return "100 %" if of and part else "0 %"
+    percent = 100 * part / of
+    if percent < 0.01:
+        return "<0.01 %"
+    return f"{min(percent, 99.99):.2f} %" if percent > 99.9 else f"{percent:.3g} %"
+
+
+def relative(error: float) -> str:
+    return "0" if not error else f"{error:.3g}"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    return " × ".join(map(str, shape)) or "scalar"
+
+
+# ---------------------------------------------------------------------------
+# Histogram
+# ---------------------------------------------------------------------------
+
+
+def exponent_columns(found: Survey) -> tuple[int, int, list[int]]:
+    """The first exponent, exponents a column, and the values in each column."""
+    used = found.exponents.nonzero()[0]
+    if not used.size:
+        return 0, 1, []
+    first, last = int(used[0]), int(used[-1])
+    step = -(-(last - first + 1) // WIDTH)
+    counts = found.exponents[first:last + 1]
+    padded = np.pad(counts, (0, -len(counts) % step))
+    return first + LOWEST_EXPONENT, step, padded.reshape(-1, step).sum(axis=1).tolist()
+
+
+def histogram(found: Survey) -> list[str]:
+    """Lines of bars over exponents, an axis, and the ranges of the formats."""
+    first, step, counts = exponent_columns(found)
+    if not counts:
+        return []
+    eighths = [math.ceil(8 * HEIGHT * count / max(counts)) for count in counts]
+    lines = []
+    for line in reversed(range(HEIGHT)):
+        lines.append("    " + "".join(LEVELS[min(max(e - 8 * line, 0), 8)] for e in eighths))
+    per_column = f" (a column is {step} exponents)" if step > 1 else ""
+    last = first + step * len(counts) - 1
+    left, right = f"2^{first}", f"2^{last}"
+    gap = " " * max(1, len(counts) - len(left) - len(right))
+    lines.append(f"    {left}{gap}{right if last > first else ''}  magnitude{per_column}")
+    for name in RANGES:
+        lines.append("    " + format_range(name, first, step, len(counts)))
+    return [line.rstrip() for line in lines]
+
+
+def format_range(name: str, first: int, step: int, columns: int) -> str:
+    """Where a format has normal and subnormal values, under a histogram's columns."""
+    info = fpconv.format_info(name)
+    ends = [math.frexp(v)[1] - 1 for v in (info.smallest_subnormal, info.smallest_normal, info.max)]
+    line = ""
+    for column in range(columns):
+        exponent = first + column * step + step // 2
+        line += NORMAL if ends[1] <= exponent <= ends[2] else \
+            SUBNORMAL if ends[0] <= exponent < ends[1] else " "
+    return f"{line}  {name}"
+
+
+# ---------------------------------------------------------------------------
+# Datasets, and the whole file
+# ---------------------------------------------------------------------------
+
+RESULT_COLUMNS = ("target", "bits", "bytes", "SQNR, dB", "worst rel. error", "overflow", "underflow",
+                  "lost")
+
+
+def result_row(name: str, result: Result) -> list[str]:
+    """A row of RESULT_COLUMNS; lost are values that became, or were, Inf or NaN."""
+    sqnr = text_sqnr(result.sqnr).removesuffix(" dB")
+    if math.isfinite(result.sqnr):
+        sqnr = f"{result.sqnr:.2f}"
+    return [name, text_bits(result.bits).removesuffix(" bits"), str(result.bytes), sqnr,
+            relative(result.worst), share(result.overflow, result.finite),
+            share(result.underflow, result.finite), str(result.lost + result.changed)]
+
+
+def show_results(results: dict[str, Result], console: Console) -> None:
+    console.table(RESULT_COLUMNS, [result_row(name, r) for name, r in results.items()])
+
+
+def show_dataset(item: "Inspected", console: Console) -> None:
+    """All of one dataset."""
+    found = item.survey
+    say(console, f"{item.name}: {shape_text(item.shape)}, {item.stored}, "
+                 f"{format_bytes(item.kept.bytes)}")
+    if not found.count:
+        say(console, "  no values")
+        return
+    if item.is_sampled:
+        say(console, f"  a sample: {found.count} of {item.kept.values} values")
+    say(console, f"  minimum {number(found.minimum)}, maximum {number(found.maximum)}, "
+                 f"smallest magnitude above 0 {number(found.smallest)}")
+    say(console, f"  zeros {share(found.zeros, found.count)}, subnormals "
+                 f"{share(item.subnormals, found.count)}, NaN {share(found.nan, found.count)}, "
+                 f"Inf {share(found.infinite, found.count)}")
+    for line in histogram(found):
+        say(console, line)
+    show_results(item.results, console)
+    for reason in sorted(set(item.obstacles.values())):
+        names = ", ".join(n for n, r in item.obstacles.items() if r == reason)
+        say(console, f"  not {names}: {reason}")
+    if item.recommendation:
+        say(console, "  " + recommendation_text(item.recommendation))
+    console.say("")
+
+
+def recommendation_text(recommendation: Recommendation) -> str:
+    if recommendation.target == KEEP:
+        return f"recommended: keep it; {recommendation.reason}"
+    return f"recommended: {recommendation.target}; {recommendation.reason}"
+
+
+def spark_line(found: Survey) -> str:
+    """A histogram of one line."""
+    _, _, counts = exponent_columns(found)
+    step = -(-len(counts) // 24) if counts else 1
+    sums = [sum(counts[i:i + step]) for i in range(0, len(counts), step)]
+    return "".join(LEVELS[math.ceil(8 * s / max(sums))] for s in sums)
+
+
+def show_summary(inspection: "Inspection", console: Console) -> None:
+    """A line for each dataset."""
+    rows = []
+    for item in inspection.inspected:
+        found = item.survey
+        chosen = item.chosen()
+        row = [item.name, shape_text(item.shape), item.stored, number(found.smallest),
+               number(found.amax), spark_line(found)]
+        if item.recommendation:
+            row += [item.recommendation.target, text_sqnr(chosen.sqnr), text_bits(chosen.bits)]
+        rows.append(row)
+    columns = ["dataset", "shape", "stored", "smallest", "largest", "magnitudes"]
+    if inspection.budget:
+        columns += ["recommended", "SQNR", "a value"]
+    console.table(columns, rows, left=(0, 1, 2, 5, 6))
+
+
+def show_whole(inspection: "Inspection", console: Console) -> None:
+    """The table of the whole file, and what is recommended for it."""
+    kept = inspection.kept
+    count = len(inspection.inspected)
+    say(console, f"whole file: {count} dataset{'s' if count > 1 else ''}, {kept.values} values, "
+                 f"{format_bytes(kept.bytes)}")
+    if inspection.sample and any(i.is_sampled for i in inspection.inspected):
+        say(console, "  from samples; see the datasets")
+    show_results(inspection.whole, console)
+    if not inspection.recommendation:
+        return
+    mixed = inspection.mixed
+    say(console, f"budget {inspection.budget}")
+    say(console, f"  one target for all, {recommendation_text(inspection.recommendation)}")
+    say(console, f"  each dataset its own, as --map writes it: {text_sqnr(mixed.sqnr)}, "
+                 f"{text_bits(mixed.bits)} a value, {format_bytes(mixed.bytes)} instead of "
+                 f"{format_bytes(kept.bytes)}")
