@@ -75,7 +75,7 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
     const vec sign_bit = u16_set(0x8000);
     const struct pair magnitude = {vec_clear(x[0].high, sign_bit), vec_clear(x[1].high, sign_bit)};
     struct pair code = hif8_round(tables, magnitude);
-    if (src_format != FPCONV_F64 &&
+    if (nan_is_possible(FPCONV_HIF8, src_format) &&
         mask_any(s16_greater(u16_max(magnitude.first, magnitude.second), u16_set(0x7f7f)))) {
         code.first = hif8_place_specials(code.first, x[0]);
         code.second = hif8_place_specials(code.second, x[1]);

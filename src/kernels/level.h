@@ -73,7 +73,7 @@ static const fp_kernel_table table;
 LANES bool are_unusual(fpconv_format dst_format, fpconv_format src_format, const char *src,
                        size_t n)
 {
-    return src_format == FPCONV_F64 && dst_format != FPCONV_F32 &&
+    return src_format == FPCONV_F64 && dst_format != FPCONV_F32 && !loads_any_f64(dst_format) &&
            f64_block_is_unusual(src, n, dst_format == FPCONV_BF16);
 }
 

@@ -80,14 +80,35 @@ LANES bool f64_block_is_unusual(const char *src, size_t n, bool small_matters)
     return mask_any(s32_greater(furthest, u32_set(bound - least - 1 + 0x80000000)));
 }
 
+/* Can load_as_f32 be given Inf, NaN and other f64 that f32 does not hold, for this
+ * destination?  bf16's subnormals need more care. */
+LANES bool loads_any_f64(fpconv_format dst_format)
+{
+#ifdef VEC_HAS_F64_TO_ODD_F32
+    return dst_format != FPCONV_BF16;
+#else
+    (void)dst_format;
+    return false;
+#endif
+}
+
+LANES bool nan_is_possible(fpconv_format dst_format, fpconv_format src_format)
+{
+    return src_format != FPCONV_F64 || loads_any_f64(dst_format);
+}
+
 /* LANES_32 elements as f32, good for one more rounding */
 LANES vec load_as_f32(const char *src, fpconv_format format)
 {
     if (format == FPCONV_F32)
         return vec_load(src);
+#ifdef VEC_HAS_F64_TO_ODD_F32
+    return vec_f64_to_odd_f32(vec_load(src), vec_load(src + VEC_BYTES));
+#else
     vec high, low;
     vec_split_u64(vec_load(src), vec_load(src + VEC_BYTES), &high, &low);
     return f64_to_f32_round_to_odd(high, low);
+#endif
 }
 
 /*
@@ -354,19 +375,21 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
 
-/* f64 come here without Inf, NaN and those beyond f32's range.  `halves` is 2, or 1
- * for the first half of a block, whose other results mean nothing. */
+/* f64 come here without Inf, NaN and those beyond f32's range, but where
+ * loads_any_f64 says that these are welcome.  `halves` is 2, or 1 for the first half of
+ * a block, whose other results mean nothing. */
 
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy, int halves)
 {
     const bool wide = fp_format_is_wide(src_format);
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
+    const bool nan_possible = nan_is_possible(dst_format, src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
     vec code[2] = {u16_set(0), u16_set(0)};
     for (int i = 0; i < halves; i++, src += step) {
         const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
-        code[i] = narrow_to_byte(value, lane, dst_format, policy, src_format != FPCONV_F64);
+        code[i] = narrow_to_byte(value, lane, dst_format, policy, nan_possible);
     }
     const vec mixed = vec_or(code[0], u16_shift_left(code[1], 8));
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
@@ -377,10 +400,10 @@ enum { NARROW_HALF_BLOCK = 2 * LANES_16 };
 LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy, int halves)
 {
+    const bool nan_possible = nan_is_possible(dst_format, src_format);
     const size_t size = fp_formats[src_format].size;
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
-        const bool nan_possible = src_format != FPCONV_F64;
         for (int i = 0; i < 2 * halves; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
             const vec x = load_as_f32(src, src_format);
             store_f16(dst, f32_adjusted_for_f16(x, policy, nan_possible));
@@ -392,7 +415,7 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
         const struct halves x = load_halves(src, src_format);
         const vec code = dst_format == FPCONV_F16
                              ? halves_to_half(x, FPCONV_F32, dst_format, policy, true)
-                             : halves_to_bf16(x, policy, src_format != FPCONV_F64);
+                             : halves_to_bf16(x, policy, nan_possible);
         vec_store(dst, vec_unsplit(code));
     }
 }
