@@ -171,7 +171,7 @@ static void run_route(const struct route *route, void *dst, const void *src, siz
         route->first(dst, src, n);
         return;
     }
-    float middle[TILE];
+    _Alignas(64) float middle[TILE];
     route->first(middle, src, n);
     route->second(dst, middle, n);
 }

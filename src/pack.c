@@ -67,7 +67,7 @@ static void pack_tiles(fpconv_format format, char *dst, fpconv_format src_format
     const size_t src_size = fp_formats[src_format].size;
     for (size_t done = 0; done < n; done += TILE) {
         const size_t count = n - done < TILE ? n - done : TILE;
-        uint8_t codes[TILE];
+        _Alignas(64) uint8_t codes[TILE];
         (void)fpconv_convert(format, codes, src_format, src + done * src_size, count, policy);
         pack_codes(format, dst + fpconv_packed_size(format, done), codes, count);
     }
@@ -81,7 +81,7 @@ static void unpack_tiles(fpconv_format dst_format, char *dst, fpconv_format form
     const size_t dst_size = fp_formats[dst_format].size;
     for (size_t left = n; left > 0;) {
         const size_t count = left % TILE ? left % TILE : TILE;
-        uint8_t codes[TILE];
+        _Alignas(64) uint8_t codes[TILE];
         left -= count;
         unpack_codes(format, codes, src + fpconv_packed_size(format, left), count);
         (void)fpconv_convert(dst_format, dst + left * dst_size, format, codes, count, policy);

@@ -407,7 +407,7 @@ static void quantize_blocks(const struct chooser *c, const struct matrix *dst,
                             const struct matrix *src)
 {
     struct strip strip;
-    uint32_t quotients[STRIP];
+    _Alignas(64) uint32_t quotients[STRIP];
     for (size_t row = 0; row < src->rows; row++)
         for (size_t column = 0; column < src->columns; column += STRIP) {
             load_strip(&strip, src, row, column);
@@ -434,7 +434,7 @@ static void quantize_f32_strip(const struct chooser *c, const char *values, size
     uint32_t unusual =
         kernels->mx_quotients(quotients, scales, values, whole / MX_BLOCK, e_max, fraction_max);
     if (n > whole) {
-        float rest[MX_GROUP] = {0};
+        _Alignas(64) float rest[MX_GROUP] = {0};
         memcpy(rest, values + whole * sizeof(float), (n - whole) * sizeof(float));
         unusual |= kernels->mx_quotients(quotients + whole, scales + whole / MX_BLOCK, rest,
                                          MX_GROUP / MX_BLOCK, e_max, fraction_max)
@@ -453,8 +453,8 @@ static void quantize_f32_strip(const struct chooser *c, const char *values, size
 static void quantize_mx(const struct chooser *c, const struct matrix *dst, const struct matrix *src)
 {
     const size_t size = fp_formats[src->format].size;
-    uint32_t quotients[STRIP];
-    float values[STRIP];
+    _Alignas(64) uint32_t quotients[STRIP];
+    _Alignas(64) float values[STRIP];
     for (size_t row = 0; row < src->rows; row++)
         for (size_t column = 0; column < src->columns; column += STRIP) {
             const size_t n = min_size(src->columns - column, STRIP);
@@ -486,7 +486,7 @@ static void quantize_rows(const struct chooser *c, const struct matrix *dst,
                           const struct matrix *src, size_t first, size_t rows, size_t index)
 {
     struct strip strip;
-    uint32_t quotients[STRIP];
+    _Alignas(64) uint32_t quotients[STRIP];
     if (!c->given)
         choose_scale(c, index, from_f64(amax_of_rows(src, first, rows)));
     const struct fp_value scale = load_scale(c, index);
@@ -516,7 +516,7 @@ static void quantize_columns(const struct chooser *c, const struct matrix *dst,
                              const struct matrix *src)
 {
     struct strip strip;
-    uint32_t quotients[STRIP];
+    _Alignas(64) uint32_t quotients[STRIP];
     for (size_t column = 0; column < src->columns; column += STRIP) {
         if (!c->given)
             choose_column_scales(c, src, column);
@@ -602,7 +602,7 @@ static void dequantize_strip(const struct chooser *c, const struct matrix *dst,
                         (ptrdiff_t)fpconv_packed_size(src->format, column);
     char *start = dst->data + (ptrdiff_t)row * dst->stride + (ptrdiff_t)(column * size);
     const bool has_kernel = scaling == FPCONV_MX && fp_cpu_blocks()->mx_products;
-    uint32_t buffer[STRIP];
+    _Alignas(64) uint32_t buffer[STRIP];
     char *values = has_kernel && dst->format == FPCONV_F32 ? start : (char *)buffer;
     (void)fpconv_convert_from_packed(FPCONV_F32, values, src->format, codes, n, FPCONV_OCP);
     if (has_kernel) {

@@ -91,12 +91,6 @@ LANES vec u16_decrement(vec a, mask16 where)
     return _mm512_mask_sub_epi16(a, where, a, u16_set(1));
 }
 
-/* a - b, or 0 where not */
-LANES vec u32_sub_where(mask32 where, vec a, vec b)
-{
-    return _mm512_maskz_sub_epi32(where, a, b);
-}
-
 /* a | (b != 0) */
 LANES vec u32_or_nonzero_bit(vec a, vec b)
 {

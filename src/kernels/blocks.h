@@ -44,33 +44,32 @@ LANES void group_amaxes(int32_t amax[GROUP], const char *src)
     s32_store_maxima_of_quarters(amax, s32_max_of_pairs(even, odd));
 }
 
-/* magnitude - shift in f32's exponent field; 0 below the limit, which only values
- * that round to 0 are.  The sign stays. */
-LANES void shift_block_down(char *dst, const char *src, uint32_t limit, uint32_t shift)
+/* magnitude - shift in f32's exponent field, no less than 0.  The sign stays. */
+LANES void shift_block_down(char *dst, const char *src, uint32_t shift)
 {
     const vec sign_bit = u32_set(0x80000000);
     for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES) {
         const vec value = vec_load(src + i);
         const vec magnitude = vec_clear(value, sign_bit);
-        const mask32 remains = s32_greater(magnitude, u32_set(limit - 1));
-        const vec shifted = u32_sub_where(remains, magnitude, u32_set(shift));
+        const vec shifted = s32_max(u32_sub(magnitude, u32_set(shift)), u32_set(0));
         vec_store(dst + i, vec_or_and(shifted, value, sign_bit));
     }
 }
 
 /*
- * Quotients below 2^-40 are 0 in every element format.  A block is ordinary if
- * that limit is a normal number, and so are all that stay above it, and if there
- * is no Inf or NaN; or if it is all zero.
+ * Quotients below 2^-40 are 0 in every element format, and may be any others of these:
+ * a subnormal number, whose exponent field is not its exponent, becomes one.  A block
+ * is ordinary if such a number does remain below that limit, and if there is no Inf or
+ * NaN; or if it is all zero.
  */
 enum { QUOTIENT_MIN = -40, ORDINARY_CODE_MIN = 1 - QUOTIENT_MIN };
 
 enum { BLOCKS_MAX = 32 };
 
-/* What the amaxes say, as plain loops over all blocks, which vectorise: limits and
- * shifts for shift_block_down, and bits for blocks that are not ordinary. */
+/* What the amaxes say, as plain loops over all blocks, which vectorise: shifts for
+ * shift_block_down, and bits for blocks that are not ordinary. */
 struct block_scales {
-    int32_t code[BLOCKS_MAX], limit[BLOCKS_MAX], shift[BLOCKS_MAX];
+    int32_t code[BLOCKS_MAX], shift[BLOCKS_MAX];
 };
 
 LANES uint32_t choose_scales(struct block_scales *s, const int32_t *amax, int e_max,
@@ -82,9 +81,7 @@ LANES uint32_t choose_scales(struct block_scales *s, const int32_t *amax, int e_
         const int32_t code = (amax[i] >> 23) + up - e_max;
         const int32_t is_zero = -(amax[i] == 0);
         s->code[i] = code & ~is_zero;
-        s->limit[i] =
-            (int32_t)((uint32_t)(code + QUOTIENT_MIN) << 23 & INT32_MAX) | (is_zero & INT32_MAX);
-        s->shift[i] = (int32_t)((uint32_t)(code - 127) << 23);
+        s->shift[i] = (int32_t)((uint32_t)(code - 127) << 23) & ~is_zero;
         unusual[i] = ((code < ORDINARY_CODE_MIN) | (amax[i] >= 0x7f800000)) & ~is_zero;
         any |= unusual[i];
     }
@@ -106,8 +103,7 @@ static uint32_t mx_quotients(void *restrict dst, uint8_t *restrict scales, const
     const uint32_t unusual = choose_scales(&s, amax, e_max, (int32_t)fraction_max);
     for (size_t i = 0; i < blocks; i++) {
         scales[i] = (uint8_t)s.code[i];
-        shift_block_down(out + i * BLOCK_BYTES, in + i * BLOCK_BYTES, (uint32_t)s.limit[i],
-                         (uint32_t)s.shift[i]);
+        shift_block_down(out + i * BLOCK_BYTES, in + i * BLOCK_BYTES, (uint32_t)s.shift[i]);
     }
     return unusual;
 }

@@ -64,7 +64,7 @@ struct fp_kernels {
  * mx_quotients: `blocks` blocks of 32 f32, up to 32 and a multiple of 4, each
  * divided by the E8M0 scale that is chosen and stored for it: its amax's exponent
  * less e_max, and one more if the amax's 23 fraction bits exceed fraction_max.
- * The quotients, as f32, are exact, or 0 if below 2^-40.
+ * The quotients, as f32, are exact, or anything below 2^-40 if that is what they are.
  *
  * mx_products: up to 32 blocks of f32 elements, multiplied in place by E8M0
  * scales.

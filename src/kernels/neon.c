@@ -98,12 +98,6 @@ LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
     return vec_or_and(a, where, u16_set(ones));
 }
 
-/* a - b, or 0 where not */
-LANES vec u32_sub_where(mask32 where, vec a, vec b)
-{
-    return vec_and(where, u32_sub(a, b));
-}
-
 /* a | (b != 0) */
 LANES vec u32_or_nonzero_bit(vec a, vec b)
 {

@@ -41,12 +41,6 @@ LANES mask16 u16_greater(vec a, vec b)
     return s16_greater(vec_xor(a, flip), vec_xor(b, flip));
 }
 
-/* a - b, or 0 where not */
-LANES vec u32_sub_where(mask32 where, vec a, vec b)
-{
-    return vec_and(where, u32_sub(a, b));
-}
-
 /* a | (b != 0) */
 LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
