@@ -286,35 +286,44 @@ static bool open_spaces(struct transfer *t)
     return true;
 }
 
-/* The dataset's elements in one row of chunks; 1 if it has none. */
-static hsize_t chunk_row(const struct transfer *t)
+/* The rows of chunks that a dataset consists of. */
+struct chunking {
+    hsize_t row; /* elements of one; 1 if there are no chunks */
+    bool is_filtered;
+};
+
+static struct chunking chunking_of(const struct transfer *t)
 {
-    hsize_t chunk[H5S_MAX_RANK], row = 1;
+    hsize_t chunk[H5S_MAX_RANK];
+    struct chunking c = {1, false};
     const hid_t list = H5Dget_create_plist(t->dataset);
     if (list >= 0 && H5Pget_layout(list) == H5D_CHUNKED &&
         H5Pget_chunk(list, H5S_MAX_RANK, chunk) == t->file.rank) {
-        row = chunk[0];
+        c.row = chunk[0];
         for (int i = 1; i < t->file.rank; i++)
-            row *= t->file.size[i];
+            c.row *= t->file.size[i];
+        c.is_filtered = H5Pget_nfilters(list) > 0;
     }
     if (list >= 0)
         H5Pclose(list);
-    return row;
+    return c;
 }
 
-/* How many elements are moved at once.  A whole dataset is cut between chunks
- * if one row of them fits, so that none is read or compressed twice. */
+/* How many elements are moved at once.  A whole dataset is cut between rows of
+ * chunks if one fits, so that no chunk is gone through twice; filtered ones, which
+ * would be compressed twice, may take a larger buffer. */
 static void choose_piece(struct transfer *t)
 {
     const size_t size = t->mem_size > t->file_size ? t->mem_size : t->file_size;
     const size_t wanted = t->list == H5P_DEFAULT ? 0 : H5Pget_buffer(t->list, NULL, NULL);
     const hsize_t bytes = wanted > STAGING_BYTES ? wanted : STAGING_BYTES;
-    const hsize_t row = t->file.count == extent_of(&t->file) ? chunk_row(t) : 1;
+    const bool is_whole = t->file.count == extent_of(&t->file);
+    const struct chunking c = is_whole ? chunking_of(t) : (struct chunking){1, false};
     t->piece = bytes / size > 0 ? bytes / size : 1;
-    if (row > 1 && row <= t->piece)
-        t->piece -= t->piece % row;
-    else if (row > 1 && row <= STAGING_MAX / size)
-        t->piece = row;
+    if (c.row > 1 && c.row <= t->piece)
+        t->piece -= t->piece % c.row;
+    else if (c.is_filtered && c.row > 1 && c.row <= STAGING_MAX / size)
+        t->piece = c.row;
     if (t->is_direct)
         t->piece = t->file.count;
     t->pieces = t->file.count == 0 ? 0 : (t->file.count - 1) / t->piece + 1;

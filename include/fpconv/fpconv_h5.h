@@ -183,8 +183,8 @@ FPCONV_API hid_t fpconv_h5_type(fpconv_format format);
  *
  * A piece is 1 MiB, or what H5Pset_buffer() asks for in the transfer list if
  * that is more.  When a whole chunked dataset is moved, pieces end between rows
- * of chunks, and may grow to 64 MiB to hold one row: else a filtered chunk that
- * lies in two pieces is filtered twice.
+ * of chunks, if one fits; if the chunks are filtered, pieces may grow to 64 MiB to
+ * hold a row, else a chunk that lies in two pieces would be filtered twice.
  *
  * In a collective transfer all processes of the file's communicator call this
  * together, like H5Dwrite, whatever the sizes of their selections, even none.
