@@ -343,7 +343,7 @@
   function targetCell(row) {
     const cell = element("span", {}, row.target.name);
     if (row.target.rule === "ceil") cell.append(" (ceil)");
-    if (row.isChosen) cell.append(element("span", { class: "badge" }, "recommended"));
+    if (row.isChosen) cell.append(" ", element("span", { class: "badge" }, "recommended"));
     return cell;
   }
 
