@@ -266,6 +266,7 @@ def group_properties(group: h5g.GroupID, properties: ObjectID | None = None) -> 
     new.set_link_creation_order(old.get_link_creation_order())
     new.set_attr_creation_order(old.get_attr_creation_order())
     new.set_attr_phase_change(*old.get_attr_phase_change())
+    new.set_obj_track_times(old.get_obj_track_times())
     hdf5.copy_link_settings(old, new)
     return new
 

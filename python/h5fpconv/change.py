@@ -22,7 +22,7 @@ from h5fpconv.losses import Losses, can_lose, count_losses, is_lossless
 from h5fpconv.properties import (StorageOptions, chosen_chunk, chosen_filters, chunk_of,
                                  make_properties)
 from h5fpconv.targets import Storage, Target
-from h5fpconv.tensors import PlainTensor
+from h5fpconv.tensors import PlainTensor, reading
 from h5fpconv.writing import ArrayWriter
 
 PIECE_BYTES = 1 << 21  # of values at a time: they stay in a core's cache on the way
@@ -74,6 +74,7 @@ class PlainChange:
             if self.recodes_chunks():
                 work_through(written_boxes(self.tensor.dataset, 0), self.recode_chunk, self.write_chunk)
             else:
+                self.writer.prepare()
                 work_through(self.boxes(), self.convert_box, self.write_box)
         self.stored_bytes = self.writer.dataset.get_storage_size()
 
@@ -136,8 +137,9 @@ class PlainChange:
     def recode_chunk(self, box: Box) -> Done:
         """A chunk read, decoded, converted and encoded; also what lies beyond the end."""
         chunk = self.tensor.chunk
-        mask, raw = self.tensor.dataset.read_direct_chunk(box.start)
-        raw = self.decoder.decode(raw, mask, math.prod(chunk) * self.tensor.storage.itemsize)
+        with reading(self.tensor.name):
+            mask, raw = self.tensor.dataset.read_direct_chunk(box.start)
+            raw = self.decoder.decode(raw, mask, math.prod(chunk) * self.tensor.storage.itemsize)
         codes = raw.view(self.tensor.file_storage).astype(self.tensor.storage).reshape(chunk)
         converted = self.convert(codes)
         old, new = (numpy.ascontiguousarray(a[tuple(map(slice, box.count))])

@@ -20,11 +20,16 @@ class Codec:
     item_size: int
 
     def decode(self, raw: bytes, mask: int, size: int) -> numpy.ndarray:
-        """A chunk's `size` bytes; the bits of `mask` say which filters were left out."""
+        """A chunk's `size` bytes; the bits of `mask` say which filters were left out.
+
+        ValueError if that is not what the chunk holds.
+        """
         for i, (code, _) in reversed(list(enumerate(self.filters))):
             if not mask >> i & 1:
-                raw = zlib.decompress(raw, bufsize=size) if code == h5z.FILTER_DEFLATE \
+                raw = inflate(raw, size) if code == h5z.FILTER_DEFLATE \
                     else self.shuffle(raw, reverse=True)
+        if len(raw) != size:
+            raise ValueError(f"a chunk has {len(raw)} bytes instead of {size}")
         return numpy.frombuffer(raw, numpy.uint8)
 
     def encode(self, values: numpy.ndarray) -> bytes:
@@ -38,6 +43,14 @@ class Codec:
         """All first bytes of the elements, then all second ones, ..."""
         shape = (self.item_size, -1) if reverse else (-1, self.item_size)
         return numpy.frombuffer(raw, numpy.uint8).reshape(shape).T.tobytes()
+
+
+def inflate(raw: bytes, size: int) -> bytes:
+    """Undoes deflate; never to more than a byte beyond `size`, which shows that it is wrong."""
+    try:
+        return zlib.decompressobj().decompress(raw, size + 1)
+    except zlib.error as error:
+        raise ValueError(f"a chunk cannot be decompressed: {error}") from None
 
 
 def codec_of(properties: h5p.PropDCID, item_size: int) -> Codec | None:

@@ -17,7 +17,7 @@ from h5fpconv.scale import ScaleChange
 from h5fpconv.select import Selection, add_selection_arguments, selection_of
 from h5fpconv.status import Status, UsageError
 from h5fpconv.targets import Storage, Target, add_target_arguments
-from h5fpconv.tensors import PlainTensor, Source, Tensor
+from h5fpconv.tensors import PlainTensor, Source, Tensor, reading
 from h5fpconv.walk import Kind
 
 EXAMPLES = (
@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace) -> Status:
 def decide(source: Source, selection: Selection, policy: str,
            options: StorageOptions) -> list[Decision]:
     """For each tensor of the file what becomes of it, and why."""
-    shown = shown_by_virtual(source)
+    with reading(source.path):
+        shown = shown_by_virtual(source)
     decisions = []
     for tensor in source.tensors():
         target = selection.target(tensor.names, tensor.value_bytes)

@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import dataclasses
+import errno
 import os
 from typing import Any
 
@@ -12,7 +13,7 @@ from h5py import h5d, h5f, h5g, h5p
 from h5fpconv.carry import Change, Copy, group_properties
 from h5fpconv.console import Console, format_bytes
 from h5fpconv.output import check_distinct, complete_file, reason
-from h5fpconv.status import CommandError, OutputError
+from h5fpconv.status import CommandError, InputError, OutputError
 from h5fpconv.tensors import Source, Tensor
 from h5fpconv.walk import Kind
 
@@ -76,13 +77,30 @@ def write_file(source: Source, path: str, changes: dict[int, Change], console: C
     try:
         file = create_file(source, path)
         try:
-            with console.progress(total_bytes(source, changes), os.path.basename(source.path)) as advance:
+            name = os.path.basename(source.path)
+            with console.progress(total_bytes(source, changes), name) as advance:
                 Copy(source, file, fd, changes, advance).run()
-        finally:
             file.close()
+        except BaseException:
+            abandon(file)
+            raise
         copy_user_block(source, fd)
     finally:
         os.close(fd)
+
+
+def abandon(file: h5f.FileID) -> None:
+    """Closes a file that is not wanted any more, whatever state its disk is in.
+
+    HDF5 insists on writing what it holds, and crashes at the end of the program if it
+    could not: it writes to memory instead.
+    """
+    if not file.valid:
+        return
+    memory = os.memfd_create("abandoned")
+    os.dup2(memory, file.get_vfd_handle())
+    os.close(memory)
+    file.close()
 
 
 def total_bytes(source: Source, changes: dict[int, Change]) -> int:
@@ -101,7 +119,16 @@ def rewrite(source: Source, output: str, decisions: list[Decision], console: Con
         except CommandError:
             raise
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise OutputError(f"cannot write {output}: {reason(error)}") from error
+            if is_about_writing(error):
+                raise OutputError(f"cannot write {output}: {error}") from error
+            raise InputError(f"cannot copy {source.path}: {error}") from error
+
+
+def is_about_writing(error: Exception) -> bool:
+    """Whether the system refused to write, or HDF5 says that it did."""
+    refusals = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+    said = str(error)
+    return getattr(error, "errno", None) in refusals or "write failed" in said or "extend" in said
 
 
 # ---------------------------------------------------------------------------

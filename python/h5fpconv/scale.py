@@ -140,6 +140,7 @@ class ScaleChange:
         self.scheme = self.whole.scheme(self.scheme)
         self.given = self.whole.scales(self.scheme)
         self.codes, self.scales = self.make_codes(copy.fd), self.make_scales(copy.fd)
+        self.codes.prepare()
         work_through(self.boxes(), self.quantize_box, self.write_box)
         if self.given is not None:
             box = Box((0,) * len(self.scales.shape), self.scales.shape)
@@ -150,18 +151,18 @@ class ScaleChange:
     def make_codes(self, fd: int) -> ArrayWriter:
         shape, limits = self.tensor.shape, self.tensor.dataset.get_space().get_simple_extent_dims(True)
         last = limits[-1] if limits[-1] == UNLIMITED else code_units(self.scheme, limits[-1])
-        chunk = self.chunk and code_shape(self.scheme, self.chunk)
-        space = h5s.create_simple(code_shape(self.scheme, shape), (*limits[:-1], last)
-                                  if chunk else None)
+        limits = (*limits[:-1], last) if self.chunk else code_shape(self.scheme, shape)
+        chunk = self.chunk and within(code_shape(self.scheme, self.chunk), limits)
+        space = h5s.create_simple(code_shape(self.scheme, shape), limits)
         return ArrayWriter(self.group, CODES, code_type(self.scheme), space,
                            self.make_list(chunk), fd)
 
     def make_scales(self, fd: int) -> ArrayWriter:
         """As the codes where there are blocks; few as they are else, in one piece."""
-        chunk = None
+        chunk, shape = None, scale_shape(self.scheme, self.tensor.shape)
         if self.chunk and self.scheme.block:
-            chunk = scale_shape(self.scheme, self.chunk)
-        space = h5s.create_simple(scale_shape(self.scheme, self.tensor.shape))
+            chunk = within(scale_shape(self.scheme, self.chunk), shape)
+        space = h5s.create_simple(shape)
         return ArrayWriter(self.group, SCALES, scale_type(self.scheme), space,
                            self.make_list(chunk), fd)
 
@@ -203,6 +204,11 @@ def whole_units(scheme: fpconv.Scheme, columns: int) -> int:
     """Columns rounded up to whole blocks and bytes."""
     step = column_unit(scheme)
     return -(-columns // step) * step
+
+
+def within(chunk: tuple[int, ...], limits: tuple[int, ...]) -> tuple[int, ...]:
+    """A chunk that is no larger than a dataset of fixed size."""
+    return tuple(c if n == UNLIMITED else min(c, n) for c, n in zip(chunk, limits))
 
 
 def complete(scheme: fpconv.Scheme, shape: tuple[int, ...]) -> fpconv.Scheme:
@@ -285,6 +291,7 @@ class UnscaleChange:
         self.writer = ArrayWriter(group, name, self.datatype(), self.space(), self.properties,
                                   copy.fd, links)
         self.advance = copy.advance
+        self.writer.prepare()
         work_through(self.tensor.boxes(PIECE_BYTES), self.decode_box, self.write_box)
         self.stored_bytes = self.writer.dataset.get_storage_size()
 

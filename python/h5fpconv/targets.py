@@ -49,6 +49,8 @@ def find_target(name: str, rule: str | None = None) -> Target:
 
     Raises UsageError for an unknown name, or a rule that the scheme does not have.
     """
+    if rule is not None and (name in fpconv.FORMATS or name in PACKED_NAMES):
+        raise UsageError(f"{name} has no scales, to be chosen by {rule}")
     if name in fpconv.FORMATS:
         return Target(name, Storage.PLAIN, name)
     if name in PACKED_NAMES:

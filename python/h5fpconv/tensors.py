@@ -6,6 +6,7 @@ A tensor is a dataset of one of fpconv's formats, or a group in the layout of
 docs/scaled.md.  `Source` is an input file with its objects and tensors; nothing is
 ever written to it.
 """
+import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -146,7 +147,8 @@ class PlainTensor(Tensor):
             read_exactly(self.fd, codes, self.offset + part[0] * codes.itemsize, self.name)
         elif box.size:
             memory, file = spaces(self.dataset.get_space(), box)
-            self.dataset.read(memory, file, codes.reshape(box.count), mtype=self.datatype)
+            with reading(self.name):
+                self.dataset.read(memory, file, codes.reshape(box.count), mtype=self.datatype)
         if not codes.dtype.isnative:
             codes = codes.byteswap(inplace=True).view(self.storage)
         return codes.view(self.storage).reshape(box.count)
@@ -183,8 +185,9 @@ class ScaledTensor(Tensor):
     def read(self, box: Box, dtype: numpy.dtype | None = None) -> numpy.ndarray:
         wide = self.widen(box)
         shape = wide.count
-        codes = read_native(self.codes, self.code_box(wide))
-        scales = read_native(self.scales, self.scale_box(wide))
+        with reading(self.name):
+            codes = read_native(self.codes, self.code_box(wide))
+            scales = read_native(self.scales, self.scale_box(wide))
         if self.scales_are_single:
             scales = scales.reshape(())
         values = fpconv.dequantize(fpconv.Scaled(codes, scales, self.scheme, shape),
@@ -351,6 +354,15 @@ class LayoutReader:
 # ---------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turns what h5py raises into an InputError about something by its name."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot read {name}: {error}") from error
+
+
 def contiguous_offset(dataset: h5d.DatasetID, properties: h5p.PropDCID) -> int | None:
     """Where in the file the values are, if they are in one piece and unfiltered."""
     if properties.get_layout() != h5d.CONTIGUOUS or properties.get_external_count():
@@ -394,7 +406,8 @@ class Source:
         except OSError as error:
             os.close(self.fd)
             raise InputError(f"cannot open {path} as an HDF5 file: {error}") from None
-        self.objects = walk(self.id)
+        with reading(path):
+            self.objects = walk(self.id)
 
     def __enter__(self) -> "Source":
         return self
@@ -406,7 +419,10 @@ class Source:
 
     def tensors(self) -> list[Tensor]:
         """All tensors, in the order in which the walk finds them."""
-        found = map(self.tensor, self.objects.values())
+        found = []
+        for object in self.objects.values():
+            with reading(object.name):
+                found.append(self.tensor(object))
         return [tensor for tensor in found if tensor is not None]
 
     def tensor(self, object: Object) -> Tensor | None:

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: MIT
 """
+import math
 import os
 
 import numpy
@@ -16,29 +17,33 @@ SMALL_BYTES = 1 << 16  # below that, HDF5's own way costs less than a second ope
 class ArrayWriter:
     """A new dataset; `fd` is its file.
 
-    Large contiguous storage is assigned at once, so that any thread can write boxes
-    at their offset; all else goes through HDF5 by `finish`.
+    Where `prepare` has assigned contiguous storage, any thread can write boxes at their
+    offset; all else goes through HDF5 by `finish`.
     """
 
     def __init__(self, group: h5g.GroupID, name: bytes, datatype: h5t.TypeID, space: h5s.SpaceID,
                  properties: h5p.PropDCID, fd: int, links: h5p.PropLCID | None = None) -> None:
         self.dataset = h5d.create(group, name, datatype, space, dcpl=properties, lcpl=links)
+        self.group, self.name = group, name
         self.datatype, self.shape, self.fd = datatype, self.dataset.shape, fd
         self.item_size = datatype.get_size()
         self.is_big = datatype.get_class() != h5t.OPAQUE and datatype.get_order() == h5t.ORDER_BE
+        self.is_contiguous = properties.get_layout() == h5d.CONTIGUOUS
         self.offset: int | None = None
-        size = space.get_simple_extent_npoints() * self.item_size
-        if properties.get_layout() == h5d.CONTIGUOUS and size >= SMALL_BYTES:
-            self.assign_storage(group, name)
 
-    def assign_storage(self, group: h5g.GroupID, name: bytes) -> None:
+    def prepare(self) -> None:
+        """To be called before all of the values are written."""
+        if self.is_contiguous and math.prod(self.shape) * self.item_size >= SMALL_BYTES:
+            self.assign_storage()
+
+    def assign_storage(self) -> None:
         """Writing one element makes HDF5 assign all.  Closing empties its buffers, which
         would otherwise be written over ours later."""
         memory, file = spaces(self.dataset.get_space(), Box((0,) * len(self.shape),
                                                             (1,) * len(self.shape)))
         hdf5.write_dataset(self.dataset, self.datatype, memory, file, hdf5.buffer(self.item_size))
         self.dataset.close()
-        self.dataset = h5d.open(group, name)
+        self.dataset = h5d.open(self.group, self.name)
         self.offset = self.dataset.get_offset()
 
     def write(self, box: Box, values: numpy.ndarray) -> bool:
