@@ -190,9 +190,15 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
     }
 }
 
-/* Does the pair's block use an inexact conversion instruction? */
+/* Does the pair's block round by floating-point instructions? */
 LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
 {
+#ifdef VEC_ROUNDS_BY_ADDITION
+    const bool to_byte = fp_formats[dst_format].size == 1 && dst_format != FPCONV_HIF8;
+    const bool from_byte = fp_formats[src_format].size == 1;
+    if (!from_byte && src_format != FPCONV_F16 && (to_byte || dst_format == FPCONV_F16))
+        return true;
+#endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16 && fp_format_is_wide(src_format))
         return true;

@@ -371,6 +371,10 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 }
 #endif
 
+#ifdef VEC_ROUNDS_BY_ADDITION
+#include "narrow_add.h"
+#endif
+
 /* -------------------------------------------------------------------------- */
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
@@ -382,6 +386,11 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy, int halves)
 {
+#ifdef VEC_ROUNDS_BY_ADDITION
+    if (src_format != FPCONV_F16 &&
+        narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
+        return;
+#endif
     const bool wide = fp_format_is_wide(src_format);
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
     const bool nan_possible = nan_is_possible(dst_format, src_format);
@@ -402,6 +411,11 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
 {
     const bool nan_possible = nan_is_possible(dst_format, src_format);
     const size_t size = fp_formats[src_format].size;
+#ifdef VEC_ROUNDS_BY_ADDITION
+    if (dst_format == FPCONV_F16 &&
+        narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
+        return;
+#endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
         for (int i = 0; i < 2 * halves; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {

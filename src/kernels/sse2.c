@@ -86,25 +86,27 @@ LANES vec vec_order_bytes(vec mixed)
 #define vec_order_split_bytes vec_order_bytes
 
 /*
- * Without conversion instructions: subnormals, which are integers times 2^-24,
- * by an exact multiplication; the others by moving the exponent's bias.
+ * Without conversion instructions, and in 16-bit lanes as far as that goes: the halves
+ * of normal numbers by moving the exponent's bias; subnormals, which are integers
+ * times 2^-24, by an exact multiplication.  Either is zero where the other is wanted.
  */
 LANES void vec_f16_to_f32(vec value, vec out[2])
 {
-    const vec zero = u16_set(0);
-    const vec sign_bit = u16_set(0x8000);
-    vec magnitudes[2], signs[2];
-    vec_unpack_u16(vec_clear(value, sign_bit), zero, magnitudes);
-    vec_unpack_u16(zero, vec_and(value, sign_bit), signs);
+    const vec zero = u16_set(0), bias = u16_set((127 - 15) << 7);
+    const vec magnitude = vec_clear(value, u16_set(0x8000));
+    const mask16 is_subnormal = s16_greater(u16_set(0x0400), magnitude);
+    const mask16 is_special = s16_greater(magnitude, u16_set(0x7bff));
+    const vec rebiased =
+        u16_add(u16_add(u16_shift_right(magnitude, 3), bias), vec_and(is_special, bias));
+    const vec high = vec_or_and(vec_clear(rebiased, is_subnormal), value, u16_set(0x8000));
+    const vec low = vec_clear(u16_shift_left(magnitude, 13), is_subnormal);
+    const __m128 unit = _mm_castsi128_ps(u32_set((127 - 24) << 23));
+    vec normal[2], subnormal[2];
+    vec_unpack_u16(low, high, normal);
+    vec_unpack_u16(vec_and(magnitude, is_subnormal), zero, subnormal);
     for (int i = 0; i < 2; i++) {
-        const vec m = magnitudes[i];
-        const mask32 is_subnormal = s32_greater(u32_set(0x0400), m);
-        const mask32 is_special = s32_greater(m, u32_set(0x7bff));
-        const vec subnormal = _mm_castps_si128(
-            _mm_mul_ps(_mm_cvtepi32_ps(m), _mm_castsi128_ps(u32_set((127 - 24) << 23))));
-        const vec bias = u32_set((127 - 15) << 23);
-        const vec normal = u32_add(u32_add(u32_shift_left(m, 13), bias), vec_and(is_special, bias));
-        out[i] = vec_or(signs[i], u32_select(is_subnormal, subnormal, normal));
+        const __m128 product = _mm_mul_ps(_mm_cvtepi32_ps(subnormal[i]), unit);
+        out[i] = vec_or(normal[i], _mm_castps_si128(product));
     }
 }
 
@@ -133,6 +135,31 @@ LANES vec f64_fill_nan(vec value)
     const __m128d x = _mm_castsi128_pd(value);
     const vec is_nan = _mm_castpd_si128(_mm_cmpunord_pd(x, x));
     return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
+}
+
+#define VEC_ROUNDS_BY_ADDITION
+#define s32_pack_saturate _mm_packs_epi32
+#define s16_pack_saturate _mm_packs_epi16
+
+/* b if one is a NaN */
+LANES vec f32_min(vec a, vec b)
+{
+    return _mm_castps_si128(_mm_min_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
+}
+
+LANES vec f32_max(vec a, vec b)
+{
+    return _mm_castps_si128(_mm_max_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
+}
+
+LANES vec f32_add(vec a, vec b)
+{
+    return _mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
+}
+
+LANES mask32 f32_either_is_nan(vec a, vec b)
+{
+    return _mm_castps_si128(_mm_cmpunord_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
 }
 
 /* Ordered before later stores by vec_stream_fence. */
