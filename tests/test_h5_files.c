@@ -75,6 +75,18 @@ static hid_t make_space(hsize_t n)
     return H5Screate_simple(1, &n, NULL);
 }
 
+/* The expression is 0 in a process of its own: as another reader of a file, or since
+ * the library does not always clean up after a bad one. */
+#define CHECK_IN_CHILD(expression)                                  \
+    do {                                                            \
+        int status;                                                 \
+        const pid_t child = fork();                                 \
+        if (child == 0)                                             \
+            _exit(expression);                                      \
+        assert_true(waitpid(child, &status, 0) == child);           \
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0); \
+    } while (0)
+
 /* -------------------------------------------------------------------------- */
 /* Layouts and filters                                                        */
 /* -------------------------------------------------------------------------- */
@@ -514,12 +526,7 @@ static void swmr_readers(void **state)
         assert_true(H5Dset_extent(set, &n) >= 0);
         assert_true(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
         assert_true(H5Dflush(set) >= 0);
-        const pid_t reader = fork();
-        if (reader == 0)
-            _exit(read_while_written());
-        int status;
-        assert_true(waitpid(reader, &status, 0) == reader);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        CHECK_IN_CHILD(read_while_written());
         H5Dclose(set);
         H5Sclose(space);
         H5Pclose(list);
@@ -610,11 +617,9 @@ static int read_damaged_files(uint8_t *bytes, size_t size)
     return read > 0 && refused > 0 ? 0 : 1;
 }
 
-/* Whatever the file says: an error or a conversion, never a crash.  In a process
- * of its own, since the library does not always clean up after such a file. */
-static void damaged_files(void **state)
+/* A file with a bf16 dataset, as bytes; how many. */
+static size_t make_good_file(uint8_t *bytes, size_t room)
 {
-    (void)state;
     make_values(FPCONV_BF16);
     const hid_t file = create_file("good.h5"), space = make_space(16);
     const hid_t set = H5Dcreate2(file, "x", fpconv_h5_type(FPCONV_BF16), space, H5P_DEFAULT,
@@ -623,18 +628,113 @@ static void damaged_files(void **state)
     H5Dclose(set);
     H5Sclose(space);
     H5Fclose(file);
-
-    static uint8_t bytes[16384];
     FILE *good = fopen(path_of("good.h5"), "rb");
-    const size_t size = fread(bytes, 1, sizeof(bytes), good);
+    const size_t size = fread(bytes, 1, room, good);
     assert_true(feof(good) && size > 0);
     fclose(good);
-    const pid_t reader = fork();
-    if (reader == 0)
-        _exit(read_damaged_files(bytes, size));
-    int status;
-    assert_true(waitpid(reader, &status, 0) == reader);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return size;
+}
+
+/* Whatever the file says: an error or a conversion, never a crash. */
+static void damaged_files(void **state)
+{
+    (void)state;
+    static uint8_t bytes[16384];
+    const size_t size = make_good_file(bytes, sizeof(bytes));
+    CHECK_IN_CHILD(read_damaged_files(bytes, size));
+}
+
+/* -------------------------------------------------------------------------- */
+/* Files with datatypes that are wrong                                        */
+/* -------------------------------------------------------------------------- */
+
+/* The end of bf16's message in a file: size, bit offset, precision, exponent's place
+ * and width, fraction's place and width, bias. */
+static const uint8_t bf16_message[] = {2, 0, 0, 0, 0, 0, 16, 0, 7, 8, 0, 7, 127, 0, 0, 0};
+enum {
+    SIGN_AT = -2,
+    SIZE_AT = 0,
+    PRECISION_AT = 6,
+    EXPONENT_AT = 8,
+    FRACTION_AT = 10,
+    BIAS_AT = 12
+};
+
+static const struct {
+    const char *what;
+    int at;
+    uint8_t byte;
+} wrong_fields[] = {
+    {"precision 5", PRECISION_AT, 5},
+    {"precision 0", PRECISION_AT, 0},
+    {"precision 255", PRECISION_AT, 255},
+    {"exponent within the fraction", EXPONENT_AT, 3},
+    {"exponent beyond the element", EXPONENT_AT, 12},
+    {"exponent of 15 bits", EXPONENT_AT + 1, 15},
+    {"no exponent", EXPONENT_AT + 1, 0},
+    {"fraction within the exponent", FRACTION_AT, 5},
+    {"fraction of 16 bits", FRACTION_AT + 1, 16},
+    {"no fraction", FRACTION_AT + 1, 0},
+    {"sign within the exponent", SIGN_AT, 9},
+    {"sign beyond the element", SIGN_AT, 40},
+    {"bias 0", BIAS_AT, 0},
+    {"bias 2^31", BIAS_AT + 3, 0x80},
+    {"3 bytes", SIZE_AT, 3},
+    {"1 byte", SIZE_AT, 1},
+};
+
+/* Is a dataset's type converted by us?  (A file that HDF5 refuses has none.) */
+static bool is_ours(const char *name)
+{
+    bool ours = false;
+    H5T_cdata_t *cdata;
+    const H5T_conv_t converter = H5Tfind(fpconv_h5_type(FPCONV_BF16), H5T_NATIVE_FLOAT, &cdata);
+    H5E_BEGIN_TRY
+    {
+        const hid_t file = H5Fopen(path_of(name), H5F_ACC_RDONLY, H5P_DEFAULT);
+        const hid_t set = file < 0 ? -1 : H5Dopen2(file, "x", H5P_DEFAULT);
+        const hid_t type = set < 0 ? -1 : H5Dget_type(set);
+        ours = type >= 0 && H5Tfind(type, H5T_NATIVE_FLOAT, &cdata) == converter;
+        H5Tclose(type);
+        H5Dclose(set);
+        H5Fclose(file);
+    }
+    H5E_END_TRY
+    return ours;
+}
+
+/* Exit status: 0 if each of the types was left to the library. */
+static int read_wrong_datatypes(uint8_t *bytes, size_t size, size_t message)
+{
+    write_bytes("wrong.h5", bytes, size);
+    if (!is_ours("wrong.h5") || !read_any("wrong.h5"))
+        return 1; /* the good one */
+    for (size_t i = 0; i < ARRAY_COUNT(wrong_fields); i++) {
+        uint8_t *byte = bytes + message + wrong_fields[i].at;
+        const uint8_t right = *byte;
+        *byte = wrong_fields[i].byte;
+        write_bytes("wrong.h5", bytes, size);
+        *byte = right;
+        const bool is_read = read_any("wrong.h5");
+        print_message("%s: %s\n", wrong_fields[i].what, is_read ? "read" : "refused");
+        if (is_ours("wrong.h5"))
+            return 1;
+    }
+    return 0;
+}
+
+/* Types that no program would make, as a file may name them. */
+static void wrong_datatypes(void **state)
+{
+    (void)state;
+    static uint8_t bytes[16384];
+    const size_t size = make_good_file(bytes, sizeof(bytes));
+    size_t message = 0;
+    while (message + sizeof(bf16_message) <= size &&
+           memcmp(bytes + message, bf16_message, sizeof(bf16_message)) != 0)
+        message++;
+    assert_true(message + sizeof(bf16_message) <= size);
+    CHECK_IN_CHILD(read_wrong_datatypes(bytes, size, message));
 }
 
 /* -------------------------------------------------------------------------- */
@@ -675,6 +775,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(swmr_readers, check_nothing_open),
         cmocka_unit_test_teardown(h5dump_reads_the_file, check_nothing_open),
         cmocka_unit_test_teardown(damaged_files, check_nothing_open),
+        cmocka_unit_test_teardown(wrong_datatypes, check_nothing_open),
     };
     return cmocka_run_group_tests(tests, enter_directory, leave_directory);
 }

@@ -331,6 +331,47 @@ static void threads(void **state)
     check_all(LIBRARY);
 }
 
+/* -------------------------------------------------------------------------- */
+/* The first registration of a process, by several threads                    */
+/* -------------------------------------------------------------------------- */
+
+static pthread_barrier_t barrier;
+
+static void *register_at_once(void *report)
+{
+    pthread_barrier_wait(&barrier);
+    return fpconv_h5_register_profile(FPCONV_H5_REPAIRED, report) == 0 ? NULL : report;
+}
+
+/* Each finds the whole table probed and registered. */
+static void threads_register_first(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    hbool_t is_safe = false;
+    static fpconv_h5_report reports[THREADS];
+    pthread_t thread[THREADS];
+    assert_true(H5is_library_threadsafe(&is_safe) >= 0);
+    const size_t count = is_safe ? THREADS : 1;
+    print_message("%zu threads\n", count);
+    assert_int_equal(pthread_barrier_init(&barrier, NULL, (unsigned)count), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, register_at_once, &reports[i]), 0);
+    for (size_t i = 0; i < count; i++) {
+        void *failed;
+        assert_int_equal(pthread_join(thread[i], &failed), 0);
+        assert_null(failed);
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(reports[i].registered_count, reports[i].pair_count);
+        assert_memory_equal(&reports[i], &reports[0], sizeof(reports[0]));
+    }
+    check_all(REPAIRED);
+    assert_int_equal(fpconv_h5_unregister(), 0);
+    check_all(LIBRARY);
+    pthread_barrier_destroy(&barrier);
+}
+
 /* From inside a callback of HDF5's, as in H5Literate. */
 static herr_t register_in_callback(hid_t list, const char *name, void *data)
 {
@@ -412,8 +453,11 @@ static void dlclose_while_registered(void **state)
 
 int main(int argc, char **argv)
 {
+    const struct CMUnitTest first[] = {cmocka_unit_test(threads_register_first)};
+    if (argc == 2 && strcmp(argv[1], "--first") == 0)
+        return cmocka_run_group_tests_name("first registration", first, NULL, NULL);
     if (argc != 2) {
-        fprintf(stderr, "usage: %s LIBFPCONV-HDF5.SO\n", argv[0]);
+        fprintf(stderr, "usage: %s LIBFPCONV-HDF5.SO | --first\n", argv[0]);
         return 2;
     }
     plugin_path = argv[1];
