@@ -15,16 +15,18 @@ import numpy as np
 
 from h5fpconv import inspect_text
 from h5fpconv.cli import add_command
-from h5fpconv.console import Console, add_output_arguments
+from h5fpconv.console import Advance, Console, add_output_arguments
+from h5fpconv.conversions import find_obstacle
 from h5fpconv.convert import reason_to_keep, shown_by_virtual
+from h5fpconv.matrices import Matrix
 from h5fpconv.output import check_distinct, complete_file
 from h5fpconv.recommend import (Budget, Recommendation, map_text, parse_budget, recommend,
                                 text_bits, text_sqnr)
+from h5fpconv.results import Result, combine, measure
 from h5fpconv.select import (KEEP, Selection, add_selection_arguments, find_scheme,
                              selection_of)
-from h5fpconv.statistics import (EXPONENTS, LOWEST_EXPONENT, Advance, Counts, Matrix, Result,
-                                 Survey, combine, find_obstacle, measure, survey)
 from h5fpconv.status import InputError, OutputError, Status, UsageError
+from h5fpconv.survey import EXPONENTS, LOWEST_EXPONENT, Counts, Survey, survey
 from h5fpconv.targets import SCALE_RULES, TARGET_NAMES, Storage, Target, find_target
 from h5fpconv.tensors import ScaledTensor, Source, Tensor
 from h5fpconv.walk import Kind
@@ -130,8 +132,9 @@ def run(arguments: argparse.Namespace) -> Status:
     console = Console(arguments)
     if arguments.map and not arguments.budget:
         raise UsageError("--map needs a --budget to recommend something for")
-    for path in filter(None, (arguments.map, arguments.html)):
-        check_distinct([arguments.input], path)
+    for path in (arguments.map, arguments.html):
+        if path:
+            check_distinct([arguments.input], path)
     inspection = inspect(arguments, console)
     if not inspection.inspected:
         console.warn(f"{arguments.input}: no float dataset is selected")

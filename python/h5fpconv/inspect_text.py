@@ -12,8 +12,9 @@ import numpy as np
 
 from h5fpconv.console import Console, format_bytes
 from h5fpconv.recommend import Recommendation, text_bits, text_sqnr
+from h5fpconv.results import Result
 from h5fpconv.select import KEEP
-from h5fpconv.statistics import LOWEST_EXPONENT, Result, Survey
+from h5fpconv.survey import LOWEST_EXPONENT, Survey
 
 if TYPE_CHECKING:
     from h5fpconv.inspect import Inspected, Inspection

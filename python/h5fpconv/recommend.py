@@ -8,8 +8,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
+from h5fpconv.results import Result
 from h5fpconv.select import KEEP
-from h5fpconv.statistics import Result
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,14 @@ import fpconv.h5
 import h5py
 import numpy as np
 import pytest
-from h5fpconv import inspect_text, statistics
+from h5fpconv import conversions, inspect_text, matrices
 from h5fpconv.boxes import Box
 from h5fpconv.recommend import (Budget, map_text, parse_budget, pattern_of, Recommendation,
                                 recommend)
+from h5fpconv.matrices import Matrix, Slab
+from h5fpconv.results import Result, combine, measure
 from h5fpconv.select import matches
-from h5fpconv.statistics import Matrix, Result, Slab, combine, measure, survey
+from h5fpconv.survey import LOWEST_EXPONENT, survey
 from h5fpconv.targets import PACKED_NAMES, TARGET_NAMES, find_target
 
 # ---------------------------------------------------------------------------
@@ -250,9 +252,9 @@ def test_scaled_conversion_equals_the_library():
         matrix = Matrix(ArrayTensor(part))
         found, amax = survey(matrix)
         for name in fpconv.SCHEMES:
-            scaled = statistics.Scaled(fpconv.scheme(name), matrix, found, amax)
+            scaled = conversions.Scaled(fpconv.scheme(name), matrix, found, amax)
             with np.errstate(all="ignore"):
-                tile = statistics.Tile(Slab(np.arange(40), 0, part), 0)
+                tile = conversions.Tile(Slab(np.arange(40), 0, part), 0)
                 scales = scaled.expand(scaled.scales_for(tile), tile) \
                     if scaled.scheme.scaling != "mx" else None
                 if scales is None:
@@ -270,9 +272,9 @@ def test_parts_do_not_matter(monkeypatch, shape, unit):
     values = (random.standard_normal(shape) * np.exp2(random.integers(-8, 8, shape))).astype(np.float32)
     values.flat[5] = 0
     found, _, results = examine(values)
-    monkeypatch.setattr(statistics, "SLAB", 256)
-    monkeypatch.setattr(statistics, "TILE", 64)
-    monkeypatch.setattr(statistics, "HELD", 3)
+    monkeypatch.setattr(matrices, "SLAB", 256)
+    monkeypatch.setattr(matrices, "TILE", 64)
+    monkeypatch.setattr(matrices, "HELD", 3)
     again, _, parts = examine(values, unit=unit)
     assert (again.count, again.zeros, again.minimum, again.maximum, again.smallest) == \
         (found.count, found.zeros, found.minimum, found.maximum, found.smallest)
@@ -291,7 +293,7 @@ def test_survey_by_hand():
     assert (found.count, found.finite, found.zeros, found.nan, found.infinite) == (11, 8, 2, 1, 2)
     assert (found.minimum, found.maximum, found.smallest) == (-1.5, 4, 2.0**-149)
     assert found.below(2.0**-126) == 2  # float32's subnormals
-    counts = {int(i) + statistics.LOWEST_EXPONENT: int(found.exponents[i])
+    counts = {int(i) + LOWEST_EXPONENT: int(found.exponents[i])
               for i in found.exponents.nonzero()[0]}
     assert counts == {-149: 1, -127: 1, 0: 2, 1: 1, 2: 1}
 
@@ -373,6 +375,13 @@ def test_wide_range_of_float64():
     values = np.array([[1.0, 1.0625]]) * 2.0**700
     _, _, results = examine(values, [find_target("f64"), find_target("hif8")])
     assert results["hif8"].overflow == 2 and results["hif8"].sqnr == pytest.approx(0, abs=1e-9)
+
+
+def test_an_error_too_small_to_square_is_not_exact():
+    values = np.array([[1.0, 2.0**-600]])
+    _, _, results = examine(values, [find_target("e4m3")])
+    assert results["e4m3"].underflow == 1 and results["e4m3"].worst == 1
+    assert 3000 < results["e4m3"].sqnr < math.inf
 
 
 def test_float16():

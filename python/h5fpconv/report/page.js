@@ -409,15 +409,15 @@
     { title: "shape", isText: true, value: (d) => d.shape.join("×"), cell: (d) => d.shape.join(" × ") || "scalar" },
     { title: "stored", isText: true, value: (d) => d.stored, cell: (d) => d.stored },
     { title: "size", value: (d) => d.bytes, cell: (d) => bytes(d.bytes) },
-    { title: "minimum", value: (d) => d.range[0], cell: (d) => number(d.range[0]) },
-    { title: "maximum", value: (d) => d.range[1], cell: (d) => number(d.range[1]) },
-    { title: "zeros", value: (d) => d.shares[0], cell: (d) => share(d.shares[0]) },
-    { title: "NaN, Inf", value: (d) => d.shares[2] + d.shares[3], cell: (d) => share(d.shares[2] + d.shares[3]) },
     ...(hasBudget ? [
       { title: "recommended", isText: true, value: (d) => d.recommendation.target, cell: (d) => d.recommendation.target },
       { title: "SQNR, dB", value: (d) => (d.best ? d.best[SQNR] : "exact"), cell: (d) => (d.best ? decibels(d.best[SQNR]) : "as it is") },
       { title: "bits", value: (d) => (d.best ? d.best[BITS] : d.bits), cell: (d) => number(d.best ? d.best[BITS] : d.bits) },
     ] : []),
+    { title: "minimum", value: (d) => d.range[0], cell: (d) => number(d.range[0]) },
+    { title: "maximum", value: (d) => d.range[1], cell: (d) => number(d.range[1]) },
+    { title: "zeros", value: (d) => d.shares[0], cell: (d) => share(d.shares[0]) },
+    { title: "NaN, Inf", value: (d) => d.shares[2] + d.shares[3], cell: (d) => share(d.shares[2] + d.shares[3]) },
   ], () => "", ROWS);
 
   function filterDatasets() {
