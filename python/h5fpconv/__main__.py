@@ -1,10 +1,16 @@
-"""python3 -m h5fpconv
+"""python3 -m h5fpconv, and the installed command
 
 SPDX-License-Identifier: MIT
 """
 import sys
 
-from h5fpconv.cli import main
+from h5fpconv import cli
+
+
+def main() -> int:
+    """The command with the arguments of this process; returns its exit status."""
+    return cli.main(sys.argv[1:])
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
