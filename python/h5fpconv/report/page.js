@@ -236,8 +236,8 @@
   }
 
   /* Puts labels beside their points, where they cover neither each other nor a point. */
-  function placeLabels(labels, points, bounds) {
-    const taken = points.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]);
+  function placeLabels(labels, points, reserved, bounds) {
+    const taken = [...points.map((p) => [p.x - 6, p.y - 6, p.x + 6, p.y + 6]), ...reserved];
     const overlaps = (a) => taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
     const placed = [];
     for (const p of labels) {
@@ -290,14 +290,17 @@
       svg("line", { class: "axis", x1: left, x2: left, y1: top, y2: height - bottom }),
       text((left + width - right) / 2, height - 6, "bits a value, scales included", { "text-anchor": "middle" }),
       text(0, 0, "SQNR, dB", { "text-anchor": "middle", transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)` }));
+    const reserved = [];
     if (budget && budget.decibels !== null && budget.decibels <= high) {
       const at = y(budget.decibels);
       parts.push(svg("line", { class: "budget", x1: left, x2: width - right, y1: at, y2: at }),
-        text(width - right - 2, at - 4, `budget ${budget.decibels} dB`, { class: "budget-text", "text-anchor": "end" }));
+        text(left + 6, at - 4, `budget ${budget.decibels} dB`, { class: "budget-text" }));
+      reserved.push([left, at - 16, left + 90, at]);
     } else if (budget && budget.bits > 0 && Math.log2(budget.bits) >= least && Math.log2(budget.bits) <= most) {
       const at = x(budget.bits);
       parts.push(svg("line", { class: "budget", x1: at, x2: at, y1: top, y2: height - bottom }),
         text(at + 4, top + 10, `budget ${budget.bits} bits`, { class: "budget-text" }));
+      reserved.push([at, top, at + 95, top + 14]);
     }
     const front = frontOf(points.filter((p) => !p.lost));
     if (front.length) {
@@ -315,7 +318,7 @@
     }
     const isFront = new Set(front);
     const labels = [...points].sort((a, b) => (b.target.name === chosen) - (a.target.name === chosen) || isFront.has(b) - isFront.has(a) || b.sqnr - a.sqnr);
-    parts.push(...placeLabels(width < NARROW ? labels.filter((p) => isFront.has(p) || p.target.name === chosen) : labels, points, [left, top, width - 2, height - bottom]));
+    parts.push(...placeLabels(width < NARROW ? labels.filter((p) => isFront.has(p) || p.target.name === chosen) : labels, points, reserved, [left, top, width - 2, height - bottom]));
     place.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": `SQNR against bits a value of ${points.length} formats and schemes; the table below has the numbers` }, ...parts));
     const used = Object.keys(FAMILIES).filter((name) => points.some((p) => p.target.family === name));
