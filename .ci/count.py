@@ -2,8 +2,8 @@
 
 SPDX-License-Identifier: MIT
 
-A test program that reports its tests one by one (CMocka) counts as that many
-checks, any other as one.  A program that failed without saying which of its
+A test program that reports its tests one by one (CMocka, TAP, pytest -v) counts as
+that many checks, any other as one.  A program that failed without saying which of its
 tests did (a crash, a time limit, a sanitizer) counts as one failed check more.
 So does a skipped one, since a lane has all that its tests need; but not a test of
 an instruction set that this machine's CPU lacks.
@@ -13,9 +13,11 @@ import pathlib
 import re
 import sys
 
-PASSED = re.compile(r"^\[ +OK +\]|^ *ok \d+(?!.*# SKIP)", re.MULTILINE)
-FAILED = re.compile(r"^\[ +FAILED +\] \w+$|^ *not ok \d+", re.MULTILINE)
-SKIPPED = re.compile(r"^\[ +SKIPPED +\] \w+$|^ *ok \d+.*# SKIP", re.MULTILINE)
+PASSED = re.compile(r"^\[ +OK +\]|^ *ok \d+(?!.*# SKIP)|^\S+\.py::.* PASSED\b", re.MULTILINE)
+FAILED = re.compile(r"^\[ +FAILED +\] \w+$|^ *not ok \d+|^\S+\.py::.* (?:FAILED|ERROR)\b",
+                    re.MULTILINE)
+SKIPPED = re.compile(r"^\[ +SKIPPED +\] \w+$|^ *ok \d+.*# SKIP|^\S+\.py::.* SKIPPED\b",
+                     re.MULTILINE)
 CPU_LEVEL = re.compile(r" (sse2|avx2|avx512|neon)$")
 
 
