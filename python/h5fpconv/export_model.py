@@ -16,7 +16,7 @@ from h5fpconv.boxes import Box, box_shape, boxes, spaces, work_through
 from h5fpconv.cli import add_command
 from h5fpconv.console import Advance, Console, add_output_arguments, format_bytes
 from h5fpconv.names import NAME_ATTRIBUTE, name_of
-from h5fpconv.output import check_distinct, complete_file
+from h5fpconv.output import check_distinct, complete_file, reason
 from h5fpconv.safetensors import Header, SafetensorsError, Writer
 from h5fpconv.select import Selection, add_selection_arguments, selection_of
 from h5fpconv.status import InputError, OutputError, Status
@@ -44,16 +44,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 @dataclasses.dataclass(frozen=True)
 class Export:
-    """A dataset that becomes a tensor; reading it as `kind` gives the dtype's bytes."""
+    """A dataset that becomes a tensor.  Not the open dataset: there may be very many."""
 
     name: str
-    dataset: h5d.DatasetID
+    object: Object
     dtype: str
-    kind: h5t.TypeID
+    shape: tuple[int, ...]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.dataset.shape
+
+@dataclasses.dataclass(frozen=True)
+class Slab:
+    """A part of an open dataset; reading it as `kind` gives the dtype's bytes."""
+
+    export: Export
+    dataset: h5d.DatasetID
+    kind: h5t.TypeID
+    box: Box
 
 
 def run(arguments: argparse.Namespace) -> Status:
@@ -66,7 +72,7 @@ def run(arguments: argparse.Namespace) -> Status:
         metadata = read_metadata(source.id)
         warn_of_losses(console, source, exports, metadata)
         with complete_file(arguments.output) as temporary:
-            header = write_file(temporary, arguments, exports, metadata, console)
+            header = write_file(temporary, arguments, source, exports, metadata, console)
     total = sum(tensor.nbytes for tensor in header.tensors)
     console.say(f"{arguments.output}: {len(exports)} tensors, {format_bytes(total)}")
     console.print_json({"input": arguments.input, "output": arguments.output,
@@ -74,7 +80,7 @@ def run(arguments: argparse.Namespace) -> Status:
     return Status.OK
 
 
-def write_file(path: str, arguments: argparse.Namespace, exports: list[Export],
+def write_file(path: str, arguments: argparse.Namespace, source: Source, exports: list[Export],
                metadata: dict[str, str], console: Console) -> Header:
     try:
         with open(path, "wb") as file:
@@ -82,7 +88,7 @@ def write_file(path: str, arguments: argparse.Namespace, exports: list[Export],
             by_name = {export.name: export for export in exports}
             tensors = writer.header.tensors
             with console.progress(sum(t.nbytes for t in tensors), "exporting") as advance:
-                write_tensors(writer, [by_name[tensor.name] for tensor in tensors], advance)
+                write_tensors(writer, source, [by_name[t.name] for t in tensors], advance)
             writer.close()
             return writer.header
     except SafetensorsError as error:
@@ -96,9 +102,7 @@ def find_exports(source: Source, selection: Selection) -> Iterator[Export]:
     for object in source.objects.values():
         if object.kind is not Kind.DATASET:
             continue
-        access = h5p.create(h5p.DATASET_ACCESS)
-        access.set_chunk_cache(12421, CHUNK_CACHE_BYTES, 1.0)
-        dataset = h5d.open(source.id, object.path, access)
+        dataset = h5d.open(source.id, object.path)
         if not selection.includes(object.names, stored_size(dataset)):
             continue
         where = f"{source.path}: dataset {object.name!r}"
@@ -106,11 +110,11 @@ def find_exports(source: Source, selection: Selection) -> Iterator[Export]:
             raise InputError(f"{where}: it is a part of a scaled tensor, which safetensors does not "
                              "have: decode it by h5fpconv back, or leave it out by --skip")
         try:
-            dtype, kind = dtypes.dtype_of(dataset)
+            dtype, _ = dtypes.dtype_of(dataset)
         except dtypes.NoDtype as error:
             raise InputError(f"{where}: {error}; --skip leaves it out") from None
         for path in object.paths:
-            yield Export(tensor_name(source, dataset, object, path), dataset, dtype, kind)
+            yield Export(tensor_name(source, dataset, object, path), object, dtype, dataset.shape)
 
 
 def stored_size(dataset: h5d.DatasetID) -> int:
@@ -152,8 +156,8 @@ def warn_of_losses(console: Console, source: Source, exports: list[Export],
         console.warn(f"left out: {left_out} attributes of the root group that are not one string "
                      "each")
     known = {dtypes.DTYPE_ATTRIBUTE, NAME_ATTRIBUTE}
-    datasets = {export.dataset.id: export.dataset for export in exports}.values()
-    owners = sum(1 for dataset in datasets if set(attribute_names(dataset)) - known)
+    paths = {export.object.path for export in exports}
+    owners = sum(1 for path in paths if set(attribute_names(h5d.open(source.id, path))) - known)
     if owners:
         console.warn(f"left out: the attributes of {owners} datasets")
     links = sum(1 for object in source.objects.values() for link in object.links
@@ -162,42 +166,49 @@ def warn_of_losses(console: Console, source: Source, exports: list[Export],
         console.warn(f"left out: {links} soft and external links")
 
 
-def slabs(export: Export) -> Iterator[Box]:
+def slabs(source: Source, export: Export) -> Iterator[Slab]:
     """The dataset in pieces that follow each other in C order, of whole chunks if possible."""
+    access = h5p.create(h5p.DATASET_ACCESS)
+    access.set_chunk_cache(12421, CHUNK_CACHE_BYTES, 1.0)
+    dataset = h5d.open(source.id, export.object.path, access)
+    _, kind = dtypes.dtype_of(dataset)
     elements = PART_BYTES // dtypes.element_bytes(export.dtype)
     unit = [1] * len(export.shape)
-    properties = export.dataset.get_create_plist()
+    properties = dataset.get_create_plist()
     if properties.get_layout() == h5d.CHUNKED:
         rows = properties.get_chunk()[0]
         if rows * math.prod(export.shape[1:]) <= elements:
             unit[0] = rows
-    return boxes(export.shape, box_shape(export.shape, unit, elements))
+    for box in boxes(export.shape, box_shape(export.shape, unit, elements)):
+        yield Slab(export, dataset, kind, box)
 
 
-def read_slab(export: Export, box: Box) -> numpy.ndarray:
+def read_slab(slab: Slab) -> numpy.ndarray:
     """The slab's elements, unpacked, as bytes."""
-    data = numpy.empty(box.count, f"V{dtypes.element_bytes(export.dtype)}")
-    memory, selected = spaces(export.dataset.get_space(), box)
+    data = numpy.empty(slab.box.count, f"V{dtypes.element_bytes(slab.export.dtype)}")
+    memory, selected = spaces(slab.dataset.get_space(), slab.box)
     try:
-        export.dataset.read(memory, selected, data, mtype=export.kind)
+        slab.dataset.read(memory, selected, data, mtype=slab.kind)
     except OSError as error:
-        raise InputError(f"cannot read the dataset of tensor {export.name!r}: {error}") from None
+        raise InputError(
+            f"cannot read the dataset {slab.export.object.name!r}: {reason(error)}") from None
     return data.reshape(-1).view(numpy.uint8)
 
 
-def write_tensors(writer: Writer, exports: list[Export], advance: Advance) -> None:
+def write_tensors(writer: Writer, source: Source, exports: list[Export],
+                  advance: Advance) -> None:
     rest = numpy.empty(0, numpy.uint8)  # elements since the last whole byte
 
-    def write(result: tuple[Export, numpy.ndarray]) -> None:
+    def write(result: tuple[str, numpy.ndarray]) -> None:
         nonlocal rest
-        export, data = result
-        if dtypes.is_packed(export.dtype):
+        dtype, data = result
+        if dtypes.is_packed(dtype):
             codes = numpy.concatenate([rest, data])
-            whole = codes.size - codes.size % dtypes.elements_to_a_byte(export.dtype)
+            whole = codes.size - codes.size % dtypes.elements_to_a_byte(dtype)
             rest = codes[whole:]
-            data = fpconv.pack(codes[:whole], dtypes.FORMATS[export.dtype])
+            data = fpconv.pack(codes[:whole], dtypes.FORMATS[dtype])
         writer.write(memoryview(data))
         advance(data.nbytes)
 
-    parts = ((export, box) for export in exports for box in slabs(export))
-    work_through(parts, lambda part: (part[0], read_slab(*part)), write)
+    parts = (slab for export in exports for slab in slabs(source, export))
+    work_through(parts, lambda slab: (slab.export.dtype, read_slab(slab)), write)

@@ -9,11 +9,12 @@ cuts are, and therefore a dot may stay where cutting at it would not do:
 - next to another dot, or at an end of the name, where it would leave an empty link;
 - after what is a tensor itself: with a tensor `a`, `a.b.c` is the dataset c of the
   group /a.b, since /a cannot be a group;
-- beyond MAX_DEPTH links.
+- after the first MAX_DEPTH - 1 dots.
 
 A slash can be in no link's name and always cuts.  Joining by dots does not give such
 a name back: it has to be kept beside the dataset.
 """
+import itertools
 import re
 from collections.abc import Collection, Iterable
 
@@ -41,16 +42,19 @@ def path_of(name: str, names: Collection[str], *, groups: bool) -> str:
         raise UnusableName(f"it has more than {MAX_NAME_BYTES} bytes")
     if "\0" in name:
         raise UnusableName("HDF5 has no names with a NUL character")
+    dots = _DOT_BETWEEN.finditer(name) if groups else iter(())
     pieces, begin = [], 0
-    for dot in _DOT_BETWEEN.finditer(name) if groups else ():
-        if name[:dot.start()] not in names and len(pieces) < MAX_DEPTH - 1:
+    for dot in itertools.islice(dots, MAX_DEPTH - 1):
+        if name[:dot.start()] not in names:
             pieces.append(name[begin:dot.start()])
             begin = dot.end()
-    path = "/".join([*pieces, name[begin:]])
-    for link in path.split("/"):
+    links = "/".join([*pieces, name[begin:]]).split("/")
+    if len(links) > 2 * MAX_DEPTH:
+        raise UnusableName(f"its path would be {len(links)} names deep, more than {2 * MAX_DEPTH}")
+    for link in links:
         if link in ("", "."):
             raise UnusableName(f'a path of HDF5 cannot have the name "{link}" in it')
-    return "/" + path
+    return "/" + "/".join(links)
 
 
 def paths_of(names: Iterable[str], *, groups: bool) -> dict[str, str]:
@@ -67,8 +71,9 @@ def paths_of(names: Iterable[str], *, groups: bool) -> dict[str, str]:
                                f"the dataset {path!r:.99}")
         owner[path] = name
     for path, name in owner.items():
-        for slash in (i for i, c in enumerate(path) if c == "/" and i > 0):
-            if path[:slash] in owner:
-                raise UnusableName(f"tensor {owner[path[:slash]]!r:.99} would be the group of "
-                                   f"tensor {name!r:.99}")
+        for slash in re.finditer("/", path[1:]):
+            group = owner.get(path[:1 + slash.start()])
+            if group is not None:
+                raise UnusableName(f"tensor {group!r:.99} would be the group of tensor "
+                                   f"{name!r:.99}")
     return {name: path for path, name in owner.items()}

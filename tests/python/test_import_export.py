@@ -159,7 +159,8 @@ def test_names_come_back(folder: pathlib.Path, options: list[str]) -> None:
 
 UNUSABLE = {
     "": "''", ".": "'.'", "a/./b": "'a/./b'", "/a": "'/a'", "a/": "'a/'", "a//b": "'a//b'",
-    "a\0b": "NUL character", "n" * 65_001: "more than 65000 bytes",
+    "a\0b": "NUL character", "a/" * 64 + "b": "65 names deep, more than 64",
+    "n" * 65_001: "more than 65000 bytes",
 }
 
 
