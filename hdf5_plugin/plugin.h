@@ -109,8 +109,14 @@ bool fp_h5_is_denormal(const struct h5_pair *pair, uint64_t code, fpconv_policy 
 
 /* probe.c */
 enum { PROBE_MAX = 8192 };
+
+/* How the linked library is asked: by the pair's path; or, if that is somebody's
+ * converter, as the compiler converts or by its general loop. */
+enum h5_asking { ASK_PATH, ASK_COMPILER, ASK_LOOP };
+
 struct probes {
     const struct h5_pair *pair;
+    enum h5_asking asks;
     H5T_conv_t function; /* the one last met, and whose it is */
     bool is_from_library;
     unsigned n;

@@ -8,6 +8,7 @@
  * first policy that differs from the library only where that has lost a carry.
  */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../src/bits.h"
@@ -175,14 +176,38 @@ static uint64_t ordered(const struct h5_side *side, uint64_t code)
     return __builtin_bswap64(code) >> (64 - bits);
 }
 
-/* All in one call. */
-static bool ask_library(struct probes *p, hid_t dst_type)
+/*
+ * By way of long double, which holds every value of both sides: the compiler's
+ * conversion, where the pair's own path is in other hands and HDF5 has no call that
+ * brings it back.
+ */
+static bool ask_compiler(struct probes *p)
 {
-    const struct h5_side *src = p->pair->src;
+    const hid_t src = fp_h5_side_type(p->pair->src), dst = fp_h5_side_type(p->pair->dst);
+    char *buf = malloc(p->n * sizeof(long double));
+    if (!buf)
+        return false;
+    memcpy(buf, p->source, p->n * p->pair->src->size);
+    const bool asked = H5Tconvert(src, H5T_NATIVE_LDOUBLE, p->n, buf, NULL, H5P_DEFAULT) >= 0 &&
+                       H5Tconvert(H5T_NATIVE_LDOUBLE, dst, p->n, buf, NULL, H5P_DEFAULT) >= 0;
+    if (asked)
+        memcpy(p->library, buf, p->n * p->pair->dst->size);
+    free(buf);
+    return asked;
+}
+
+/* All in one call. */
+static bool ask_library(struct probes *p)
+{
+    const struct h5_side *src = p->pair->src, *dst = p->pair->dst;
     for (size_t i = 0; i < p->n; i++)
         bits_store(p->source + i * src->size, src->size, ordered(src, p->code[i]));
+    if (p->asks == ASK_COMPILER)
+        return ask_compiler(p);
     memcpy(p->library, p->source, p->n * src->size);
-    return H5Tconvert(fp_h5_side_type(src), dst_type, p->n, p->library, NULL, H5P_DEFAULT) >= 0;
+    return H5Tconvert(fp_h5_side_type(src),
+                      p->asks == ASK_PATH ? fp_h5_side_type(dst) : fp_h5_unregistered_type(dst),
+                      p->n, p->library, NULL, H5P_DEFAULT) >= 0;
 }
 
 /* By the very code that converts data. */
@@ -327,14 +352,14 @@ static const struct h5_pair *reference_of(const struct h5_pair *pair)
 
 /* Byte order is not supposed to matter: some probes, and only if they show
  * anything but the reference pair's rules, all of them. */
-static bool follows_reference(struct probes *p, struct h5_findings *f, hid_t dst_type)
+static bool follows_reference(struct probes *p, struct h5_findings *f)
 {
     const struct h5_findings *reference = &reference_of(p->pair)->findings;
     if (reference == f || !reference->repaired_known || !reference->identical_known)
         return false;
     make_probes(p);
     thin_out(p);
-    if (!ask_library(p, dst_type) || count_differences(p, &reference->identical) > 0)
+    if (!ask_library(p) || count_differences(p, &reference->identical) > 0)
         return false;
     const struct tally t = explain_differences(p, &reference->repaired);
     f->repaired = reference->repaired;
@@ -346,11 +371,11 @@ static bool follows_reference(struct probes *p, struct h5_findings *f, hid_t dst
     return f->repaired_known;
 }
 
-static void study(struct probes *p, struct h5_findings *f, hid_t dst_type)
+static void study(struct probes *p, struct h5_findings *f)
 {
-    if (!follows_reference(p, f, dst_type)) {
+    if (!follows_reference(p, f)) {
         make_probes(p);
-        if (!ask_library(p, dst_type))
+        if (!ask_library(p))
             return;
         find_repaired(p, f);
         find_identical(p, f);
@@ -360,6 +385,13 @@ static void study(struct probes *p, struct h5_findings *f, hid_t dst_type)
     f->differed[FPCONV_H5_OCP] = count_differences(p, &(struct h5_rule){.policy = FPCONV_OCP});
     f->differed[FPCONV_H5_OCP_SAT] =
         count_differences(p, &(struct h5_rule){.policy = FPCONV_OCP_SAT});
+}
+
+/* Would the compiler convert the pair, if nobody had taken its path? */
+static bool has_compiler_conversion(hid_t src, hid_t dst)
+{
+    return H5Tcompiler_conv(src, H5T_NATIVE_LDOUBLE) > 0 &&
+           H5Tcompiler_conv(H5T_NATIVE_LDOUBLE, dst) > 0;
 }
 
 void fp_h5_probe(struct h5_pair *pair, struct probes *p)
@@ -379,8 +411,10 @@ void fp_h5_probe(struct h5_pair *pair, struct probes *p)
     f->has_conversion = function != NULL;
     if (!f->has_conversion)
         return;
-    const bool is_own = is_from_library(p, function);
-    f->is_hard = is_own && H5Tcompiler_conv(src, dst) > 0;
     p->pair = pair;
-    study(p, f, is_own ? dst : fp_h5_unregistered_type(pair->dst));
+    p->asks = is_from_library(p, function)        ? ASK_PATH
+              : has_compiler_conversion(src, dst) ? ASK_COMPILER
+                                                  : ASK_LOOP;
+    f->is_hard = p->asks == ASK_COMPILER || (p->asks == ASK_PATH && H5Tcompiler_conv(src, dst) > 0);
+    study(p, f);
 }

@@ -413,6 +413,59 @@ static struct copy open_copy(void)
     return copy;
 }
 
+/* f32 to float16 and back: ties, what overflows eagerly, NaN payloads, subnormals. */
+static const uint32_t f16_probes[] = {0x3f801000, 0x3f803000, 0x477fe001, 0x477fefff, 0x7f812345,
+                                      0xffc54321, 0x33000001, 0x387fe000, 0x7f800000};
+enum { F16_PROBES = ARRAY_COUNT(f16_probes) };
+
+struct f16_results {
+    uint16_t low[F16_PROBES];
+    uint32_t back[F16_PROBES];
+};
+
+static struct f16_results f16_before; /* by the library alone */
+
+static struct f16_results convert_f16(void)
+{
+    struct f16_results results;
+    uint32_t buf[F16_PROBES];
+    const hid_t f16 = native_type(FPCONV_F16);
+    memcpy(buf, f16_probes, sizeof(buf));
+    assert_true(H5Tconvert(H5T_NATIVE_FLOAT, f16, F16_PROBES, buf, NULL, H5P_DEFAULT) >= 0);
+    memcpy(results.low, buf, sizeof(results.low));
+    assert_true(H5Tconvert(f16, H5T_NATIVE_FLOAT, F16_PROBES, buf, NULL, H5P_DEFAULT) >= 0);
+    memcpy(results.back, buf, sizeof(results.back));
+    H5Tclose(f16);
+    return results;
+}
+
+static void check_f16_is_as_before(void)
+{
+    const struct f16_results now = convert_f16();
+    assert_memory_equal(now.low, f16_before.low, sizeof(now.low));
+    assert_memory_equal(now.back, f16_before.back, sizeof(now.back));
+}
+
+/* A copy learns what the library does with float16 also where the path is taken. */
+static void second_copy_knows_float16(void **state)
+{
+    (void)state;
+    static fpconv_h5_report report;
+    const struct copy copy = open_copy();
+    assert_int_equal(fpconv_h5_register_profile(FPCONV_H5_OCP, NULL), 0);
+    assert_int_equal(copy.register_profile(FPCONV_H5_IDENTICAL, &report), 0);
+    for (unsigned i = 0; i < report.pair_count; i++) {
+        const fpconv_h5_pair_report *pair = &report.pairs[i];
+        assert_int_equal(pair->registered, pair->src != FPCONV_HIF8 && pair->dst != FPCONV_HIF8);
+    }
+    check_f16_is_as_before();
+    assert_int_equal(copy.unregister(), 0);
+    check_f16_is_as_before();
+    assert_int_equal(fpconv_h5_unregister(), 0);
+    check_f16_is_as_before();
+    check_all(LIBRARY);
+}
+
 /* The last to register converts; each gives back only what is its own. */
 static void second_copy(void **state)
 {
@@ -462,6 +515,7 @@ int main(int argc, char **argv)
     }
     plugin_path = argv[1];
     note_native_pairs();
+    f16_before = convert_f16();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(converted_before_registration),
         cmocka_unit_test(register_and_unregister_twice),
@@ -471,6 +525,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(unregister_with_open_files),
         cmocka_unit_test(threads),
         cmocka_unit_test(register_inside_hdf5),
+        cmocka_unit_test(second_copy_knows_float16), /* before a copy has probed */
         cmocka_unit_test(second_copy),
         cmocka_unit_test(dlclose_while_registered),
     };
