@@ -116,38 +116,45 @@ static void copy_strided(char *dst, ptrdiff_t dst_stride, const char *src, ptrdi
     }
 }
 
-/* From this many elements on, setting up the vector code pays. */
-enum { VECTOR_COPY_MIN = 64 };
-
-static bool is_vector_stride(const struct side *side, size_t n)
-{
-    return n >= VECTOR_COPY_MIN && side->stride >= (ptrdiff_t)side->size &&
-           side->stride <= FP_VECTOR_STRIDE_MAX;
-}
-
 static bool is_contiguous(const struct side *side)
 {
     return side->stride == (ptrdiff_t)side->size;
 }
 
-static void gather(char *dst, const char *src, const struct side *s, size_t n)
+/* A side's elements to or from a tile, which is contiguous. */
+struct copier {
+    ptrdiff_t to_stride, from_stride;
+    size_t size;
+    fp_copy_records *vector; /* NULL: an element at a time */
+    struct fp_record_map map;
+};
+
+/* From this many elements on, setting up the vector code pays. */
+enum { VECTOR_COPY_MIN = 64 };
+
+static void prepare_copier(struct copier *c, const struct side *side, bool to_tile, size_t n)
 {
-    fp_gather *vector = fp_cpu_gather();
-    if (is_contiguous(s))
-        memcpy(dst, src, n * s->size);
-    else if (vector && is_vector_stride(s, n))
-        vector(dst, src, (size_t)s->stride, s->size, n);
-    else
-        copy_strided(dst, (ptrdiff_t)s->size, src, s->stride, s->size, n);
+    const ptrdiff_t size = (ptrdiff_t)side->size;
+    fp_map_records *map_records = fp_cpu_map_records();
+    c->to_stride = to_tile ? size : side->stride;
+    c->from_stride = to_tile ? side->stride : size;
+    c->size = side->size;
+    c->vector = NULL;
+    if (map_records && n >= VECTOR_COPY_MIN && side->stride > size &&
+        side->stride <= FP_VECTOR_STRIDE_MAX) {
+        map_records(&c->map, (size_t)c->to_stride, (size_t)c->from_stride, c->size);
+        c->vector = fp_cpu_copy_records();
+    }
 }
 
-static void scatter(char *dst, const struct side *d, const char *src, size_t n)
+static void copy(const struct copier *c, char *to, const char *from, size_t n)
 {
-    fp_scatter *vector = fp_cpu_scatter();
-    if (vector && is_vector_stride(d, n))
-        vector(dst, src, (size_t)d->stride, d->size, n);
+    if (c->to_stride == c->from_stride)
+        memcpy(to, from, n * c->size);
+    else if (c->vector)
+        c->vector(to, from, &c->map, n);
     else
-        copy_strided(dst, d->stride, src, (ptrdiff_t)d->size, d->size, n);
+        copy_strided(to, c->to_stride, from, c->from_stride, c->size, n);
 }
 
 /* How a pair is converted: by one kernel, or by two with f32 in between. */
@@ -176,18 +183,21 @@ static void run_route(const struct route *route, void *dst, const void *src, siz
     route->second(dst, middle, n);
 }
 
+/* What a strided call converts by.  A side without copier is used as it is. */
+struct tiling {
+    struct route route;
+    const struct copier *gather, *scatter;
+};
+
 /* A tile is read whole before any of it is written. */
-static void convert_tile(const struct route *route, char *dst, const struct side *d,
-                         const char *src, const struct side *s, size_t n, bool copy_source)
+static void convert_tile(const struct tiling *tiling, char *dst, const char *src, size_t n)
 {
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
-    if (copy_source) {
-        gather(in, src, s, n);
-        src = in;
-    }
-    run_route(route, is_contiguous(d) ? dst : out, src, n);
-    if (!is_contiguous(d))
-        scatter(dst, d, out, n);
+    if (tiling->gather)
+        copy(tiling->gather, in, src, n);
+    run_route(&tiling->route, tiling->scatter ? out : dst, tiling->gather ? in : src, n);
+    if (tiling->scatter)
+        copy(tiling->scatter, dst, out, n);
 }
 
 /* Kept out of its caller, whose stack frame would grow by the tile. */
@@ -196,15 +206,23 @@ static __attribute__((noinline)) void convert_tiles(const struct route *route, c
                                                     const struct side *s, size_t n)
 {
     const bool in_place = dst == src;
-    const bool copy_source = in_place || !is_contiguous(s);
+    struct copier gather, scatter;
+    struct tiling tiling = {*route, NULL, NULL};
+    if (in_place || !is_contiguous(s)) {
+        prepare_copier(&gather, s, true, n);
+        tiling.gather = &gather;
+    }
+    if (!is_contiguous(d)) {
+        prepare_copier(&scatter, d, false, n);
+        tiling.scatter = &scatter;
+    }
     /* In place, elements that move apart are converted from the last tile on,
      * so that none is overwritten before it is read. */
     const bool backward = in_place && magnitude(d->stride) > magnitude(s->stride);
     for (size_t done = 0; done < n;) {
         const size_t count = n - done < TILE ? n - done : TILE;
         const ptrdiff_t first = (ptrdiff_t)(backward ? n - done - count : done);
-        convert_tile(route, dst + first * d->stride, d, src + first * s->stride, s, count,
-                     copy_source);
+        convert_tile(&tiling, dst + first * d->stride, src + first * s->stride, count);
         done += count;
     }
 }

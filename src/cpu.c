@@ -107,14 +107,14 @@ fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy pol
     return kernel;
 }
 
-fp_gather *fp_cpu_gather(void)
+fp_map_records *fp_cpu_map_records(void)
 {
-    return levels[current_level()].kernels->gather;
+    return levels[current_level()].kernels->map_records;
 }
 
-fp_scatter *fp_cpu_scatter(void)
+fp_copy_records *fp_cpu_copy_records(void)
 {
-    return levels[current_level()].kernels->scatter;
+    return levels[current_level()].kernels->copy_records;
 }
 
 fp_stream *fp_cpu_stream(void)

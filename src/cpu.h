@@ -15,9 +15,9 @@
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
 
-/* gather, scatter and stream of the level in use, or NULL. */
-fp_gather *fp_cpu_gather(void);
-fp_scatter *fp_cpu_scatter(void);
+/* map_records, copy_records and stream of the level in use, or NULL. */
+fp_map_records *fp_cpu_map_records(void);
+fp_copy_records *fp_cpu_copy_records(void);
 fp_stream *fp_cpu_stream(void);
 
 /* Packing and blocks at the level in use. */

@@ -322,68 +322,48 @@ LANES vec vec_unpack_6(vec packed)
 }
 
 /*
- * Elements out of records and into them, as many at a time as lie within a
- * vector: a byte permutation, the same for each group, between a masked access to
- * the records and one to the array.  5 elements from records of 12 bytes take 3
- * operations, where a loop over elements takes 10.
+ * Elements out of records and into them: a byte permutation between masked accesses.
+ * 5 elements from records of 12 bytes take 3 operations, where a loop over elements
+ * takes 10.
  */
-#define VEC_HAS_GATHER
+#define VEC_HAS_RECORDS
 
-struct record_map {
-    size_t elements;    /* in a group */
-    __mmask64 strided;  /* their bytes in the records */
-    uint8_t gather[64]; /* for each byte of the array, its place in the records */
-    uint8_t scatter[64];
-};
-
-LANES struct record_map map_records(size_t stride, size_t size)
+static void map_records(struct fp_record_map *map, size_t to_stride, size_t from_stride,
+                        size_t size)
 {
-    struct record_map map = {1 + (VEC_BYTES - size) / stride, 0, {0}, {0}};
-    for (size_t i = 0; i < map.elements; i++)
+    const size_t widest = to_stride > from_stride ? to_stride : from_stride;
+    *map = (struct fp_record_map){
+        size, 1 + (VEC_BYTES - size) / widest, {to_stride, 0}, {from_stride, 0}, {0}};
+    for (size_t i = 0; i < map->elements; i++)
         for (size_t byte = 0; byte < size; byte++) {
-            map.strided |= UINT64_C(1) << (i * stride + byte);
-            map.gather[i * size + byte] = (uint8_t)(i * stride + byte);
-            map.scatter[i * stride + byte] = (uint8_t)(i * size + byte);
+            const size_t to = i * to_stride + byte, from = i * from_stride + byte;
+            map->to.bytes |= UINT64_C(1) << to;
+            map->from.bytes |= UINT64_C(1) << from;
+            map->order[to] = (uint8_t)from;
         }
-    return map;
 }
 
-static void gather_elements(void *contiguous, const void *strided, size_t stride, size_t size,
-                            size_t n)
+static void copy_records(void *restrict to, const void *restrict from,
+                         const struct fp_record_map *map, size_t n)
 {
-    const struct record_map map = map_records(stride, size);
-    const vec order = vec_load(map.gather);
-    const __mmask64 packed = first_bytes(map.elements * size);
-    const char *src = strided;
-    char *dst = contiguous;
-    for (; n >= map.elements; n -= map.elements) {
-        const vec records = _mm512_maskz_loadu_epi8(map.strided, src);
-        _mm512_mask_storeu_epi8(dst, packed, _mm512_permutexvar_epi8(order, records));
-        src += map.elements * stride;
-        dst += map.elements * size;
+    /* by value: the stores might be to the map */
+    const struct fp_record_side w = map->to, r = map->from;
+    const size_t size = map->size, elements = map->elements;
+    const vec order = vec_load(map->order);
+    const char *src = from;
+    char *dst = to;
+    for (; n >= elements; n -= elements) {
+        const vec group = _mm512_maskz_loadu_epi8(r.bytes, src);
+        _mm512_mask_storeu_epi8(dst, w.bytes, _mm512_permutexvar_epi8(order, group));
+        src += elements * r.stride;
+        dst += elements * w.stride;
     }
-    const __mmask64 rest = n ? first_bytes((n - 1) * stride + size) & map.strided : 0;
-    const vec records = _mm512_maskz_loadu_epi8(rest, src);
-    vec_store_part(dst, _mm512_permutexvar_epi8(order, records), n * size);
-}
-
-static void scatter_elements(void *strided, const void *contiguous, size_t stride, size_t size,
-                             size_t n)
-{
-    const struct record_map map = map_records(stride, size);
-    const vec order = vec_load(map.scatter);
-    const __mmask64 packed = first_bytes(map.elements * size);
-    const char *src = contiguous;
-    char *dst = strided;
-    for (; n >= map.elements; n -= map.elements) {
-        const vec elements = _mm512_maskz_loadu_epi8(packed, src);
-        _mm512_mask_storeu_epi8(dst, map.strided, _mm512_permutexvar_epi8(order, elements));
-        src += map.elements * size;
-        dst += map.elements * stride;
-    }
-    const __mmask64 rest = n ? first_bytes((n - 1) * stride + size) & map.strided : 0;
-    const vec elements = vec_load_part(src, n * size);
-    _mm512_mask_storeu_epi8(dst, rest, _mm512_permutexvar_epi8(order, elements));
+    if (n == 0)
+        return;
+    const __mmask64 read = first_bytes((n - 1) * r.stride + size) & r.bytes;
+    const __mmask64 written = first_bytes((n - 1) * w.stride + size) & w.bytes;
+    const vec group = _mm512_maskz_loadu_epi8(read, src);
+    _mm512_mask_storeu_epi8(dst, written, _mm512_permutexvar_epi8(order, group));
 }
 
 #define VEC_HAS_LOOKUP

@@ -24,21 +24,34 @@ typedef void fp_kernel(void *dst, const void *src, size_t n);
 typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
 
 /*
- * Copies n elements of `size` bytes, `stride` bytes apart on one side and
- * contiguous on the other.  No byte that is not an element's is accessed.
+ * How elements of `size` bytes, a stride apart on either side, are copied by the
+ * vector: as many at a time as lie within one, by a permutation that is the same for
+ * each group.  Made once a call.
  */
-typedef void fp_gather(void *contiguous, const void *strided, size_t stride, size_t size, size_t n);
-typedef void fp_scatter(void *strided, const void *contiguous, size_t stride, size_t size,
-                        size_t n);
+struct fp_record_map {
+    size_t size, elements; /* of a group */
+    struct fp_record_side {
+        size_t stride;
+        uint64_t bytes; /* a bit for each of a group's */
+    } to, from;
+    uint8_t order[64]; /* for each byte of `to`, its place in `from` */
+};
+
+/* `to` and `from` strides are at least `size` and at most FP_VECTOR_STRIDE_MAX. */
+typedef void fp_map_records(struct fp_record_map *map, size_t to_stride, size_t from_stride,
+                            size_t size);
+
+/* Copies n elements.  No byte that is not an element's is accessed. */
+typedef void fp_copy_records(void *restrict to, const void *restrict from,
+                             const struct fp_record_map *map, size_t n);
+
+enum { FP_VECTOR_STRIDE_MAX = 32 };
 
 /* So few elements are faster by the codec than as a vector of their own. */
 enum { CODEC_ELEMENTS_MAX = 3 };
 
 /* memcpy by stores that go past the caches. */
 typedef void fp_stream(void *restrict dst, const void *restrict src, size_t bytes);
-
-/* gather and scatter are called for no larger strides. */
-enum { FP_VECTOR_STRIDE_MAX = 32 };
 
 /*
  * table[dst][src][policy].  NULL: this instruction set has nothing better than
@@ -49,8 +62,8 @@ enum { FP_VECTOR_STRIDE_MAX = 32 };
 struct fp_kernels {
     const char *name;
     const fp_kernel_table *table;
-    fp_gather *gather;                     /* NULL: an element at a time */
-    fp_scatter *scatter;                   /* NULL: an element at a time */
+    fp_map_records *map_records;           /* NULL: an element at a time */
+    fp_copy_records *copy_records;         /* NULL where that is */
     fp_stream *stream;                     /* NULL: no such stores */
     const struct fp_block_kernels *blocks; /* never NULL */
 };

@@ -325,10 +325,10 @@ static void stream_bytes(void *restrict to, const void *restrict from, size_t by
 #else
 #define stream_bytes NULL
 #endif
-#ifndef VEC_HAS_GATHER
-#define gather_elements NULL
-#define scatter_elements NULL
+#ifndef VEC_HAS_RECORDS
+#define map_records NULL
+#define copy_records NULL
 #endif
 
 const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {
-    LEVEL_STRING(LEVEL), &table, gather_elements, scatter_elements, stream_bytes, &block_kernels};
+    LEVEL_STRING(LEVEL), &table, map_records, copy_records, stream_bytes, &block_kernels};
