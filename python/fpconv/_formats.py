@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -124,6 +125,7 @@ def version() -> str:
     return f"{lib.FPCONV_VERSION_MAJOR}.{lib.FPCONV_VERSION_MINOR}.{lib.FPCONV_VERSION_PATCH}"
 
 
+@functools.cache  # numpy makes up a dtype's name at each look
 def format_of_dtype(dtype: numpy.dtype) -> str | None:
     """The format whose elements an array of this dtype holds; None for integers and others."""
     return _NAME_OF_DTYPE.get(dtype.name)
