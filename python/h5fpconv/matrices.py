@@ -7,16 +7,17 @@ cache while every target converts it.
 """
 import dataclasses
 import math
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from h5fpconv.boxes import Box, box_shape, boxes
+from h5fpconv.boxes import Box, box_shape, boxes, work_through
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+Result = TypeVar("Result")
 
 SLAB = 1 << 20  # values that a thread reads at a time
 HELD = 16  # slabs of a tensor that are kept from the first pass to the second
@@ -82,6 +83,14 @@ class Matrix:
         """The unit with its columns a multiple of ALIGNMENT, within the shape."""
         columns = [math.lcm(u, ALIGNMENT) for u in unit[-1:]]
         return tuple(max(1, min(u, n)) for u, n in zip((*unit[:-1], *columns), self.shape))
+
+    def work_through(self, work: Callable[[Slab], Result],
+                     finish: Callable[[Result], None]) -> None:
+        """`work` on each slab in several threads, `finish` on the results in order."""
+        if len(self.boxes) == 1:  # of many files, nearly all: no thread has to be started
+            finish(work(self.read(self.boxes[0])))
+        else:
+            work_through(self.boxes, lambda box: work(self.read(box)), finish)
 
     def read(self, box: Box) -> Slab:
         """One of the boxes; those of a small tensor are read from the file only once."""

@@ -13,17 +13,16 @@ from typing import Any
 import fpconv
 import numpy as np
 
-from h5fpconv.boxes import Box, work_through
 from h5fpconv.console import Advance
 from h5fpconv.conversions import (Cast, Exact, Scaled, Tally, Tile, find_obstacle,
                                   make_conversion)
-from h5fpconv.matrices import Matrix, tiles
+from h5fpconv.matrices import Matrix, Slab, tiles
 from h5fpconv.select import KEEP
 from h5fpconv.survey import Amax, Survey
 from h5fpconv.targets import Storage, Target
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Result:
     """What a target makes of one tensor, or of many.
 
@@ -126,8 +125,7 @@ def measure(matrix: Matrix, stored: Target, targets: Sequence[Target], policy: s
             conversions[key] = make_conversion(target, matrix, policy, found, amax)
     tallies = {key: Tally() for key in conversions}
 
-    def work(box: Box) -> tuple[int, dict[Any, Tally]]:
-        slab = matrix.read(box)
+    def work(slab: Slab) -> tuple[int, dict[Any, Tally]]:
         parts = {key: Tally() for key in conversions}
         with np.errstate(all="ignore"):
             for part in tiles(slab):
@@ -142,7 +140,7 @@ def measure(matrix: Matrix, stored: Target, targets: Sequence[Target], policy: s
             tallies[key].add(part)
         advance(size)
 
-    work_through(matrix.boxes, work, finish)
+    matrix.work_through(work, finish)
     return (result_of(stored, matrix, found, tallies[KEEP]),
             {t.name: result_of(t, matrix, found, tallies[keys[t.name]]) for t in possible})
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5fpconv.boxes import work_through
 from h5fpconv.console import Advance
 from h5fpconv.matrices import Array, Doubles, Matrix, Slab, count_nonzero, tiles
 
@@ -155,5 +154,5 @@ def survey(matrix: Matrix, advance: Advance = lambda count: None) -> tuple[Surve
         amax.add(slab.rows, slab.column, rows, columns)
         advance(slab.values.nbytes)
 
-    work_through(matrix.boxes, lambda box: survey_slab(matrix.read(box)), finish)
+    matrix.work_through(survey_slab, finish)
     return total, amax
