@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
+import fpconv
+import h5py
+
 from h5fpconv.status import CommandError, Status, status_epilog
 
 # The modules of the commands, in the order of --help: one a line.
@@ -36,6 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="h5fpconv", description="Float datasets of HDF5 files in fewer bits.",
         epilog=status_epilog(), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", help="show the versions and exit",
+                        version=f"h5fpconv {fpconv.__version__}, HDF5 {h5py.version.hdf5_version}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         importlib.import_module(f"h5fpconv.{name}").add_parser(subparsers)

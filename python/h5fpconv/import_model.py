@@ -3,9 +3,9 @@
 SPDX-License-Identifier: MIT
 """
 import argparse
+import contextlib
 import dataclasses
 import os
-import tempfile
 from collections.abc import Iterator
 
 import fpconv
@@ -18,7 +18,7 @@ from h5fpconv.cli import add_command
 from h5fpconv.console import Advance, Console, add_output_arguments, format_bytes
 from h5fpconv.convert import decide
 from h5fpconv.names import NAME_ATTRIBUTE, UnusableName, name_of, paths_of
-from h5fpconv.output import SUFFIX, check_distinct, complete_file, reason
+from h5fpconv.output import check_distinct, complete_file, create, reason, temporary_path
 from h5fpconv.properties import StorageOptions, add_storage_arguments, storage_of
 from h5fpconv.rewrite import rewrite
 from h5fpconv.safetensors import DTYPES, METADATA_KEY, Header, Reader, SafetensorsError, Tensor
@@ -94,17 +94,16 @@ def run(arguments: argparse.Namespace) -> Status:
 def write_converted(arguments: argparse.Namespace, selection: Selection, options: StorageOptions,
                     reader: Reader, paths: dict[str, str], console: Console) -> int:
     """An import to a file that is then converted into the output; the tensors converted."""
-    folder = os.path.dirname(os.path.realpath(arguments.output))
-    try:
-        scratch = tempfile.TemporaryDirectory(SUFFIX, ".import.", folder)
-    except OSError as error:
-        raise OutputError(f"cannot write in {folder}: {error.strerror}") from None
-    with scratch:
-        plain = os.path.join(scratch.name, "plain.h5")
-        write_file(plain, arguments.output, reader, paths, console)
-        with Source(plain, arguments.policy) as source:
+    scratch = temporary_path(os.path.realpath(arguments.output))
+    try:  # a signal may come at once
+        create(scratch, 0o600)
+        write_file(scratch, arguments.output, reader, paths, console)
+        with Source(scratch, arguments.policy) as source:
             decisions = decide(source, selection, arguments.policy, options)
             rewrite(source, arguments.output, decisions, console)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(scratch)
     return sum(1 for decision in decisions if decision.change)
 
 

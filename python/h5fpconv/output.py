@@ -4,8 +4,8 @@ SPDX-License-Identifier: MIT
 """
 import contextlib
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 
 from h5fpconv.status import OutputError, UsageError
@@ -21,6 +21,12 @@ def check_distinct(inputs: Sequence[str], output: str) -> None:
                 raise UsageError(f"{output} is the input; the output has to be another file")
 
 
+def temporary_path(path: str) -> str:
+    """A name in the same folder that nothing has, known before there is anything to remove."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:50]}.{secrets.token_hex(8)}{SUFFIX}")
+
+
 @contextlib.contextmanager
 def complete_file(path: str) -> Iterator[str]:
     """The name of a temporary file, which becomes `path` at the end of the block.
@@ -30,26 +36,31 @@ def complete_file(path: str) -> Iterator[str]:
     there before stays as it was.
     """
     path = os.path.realpath(path)
-    folder, name = os.path.split(path)
-    try:
-        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            raise OutputError(f"{path} is not a regular file")
-        fd, temporary = tempfile.mkstemp(SUFFIX, f".{name[:200]}.", folder)
-    except OSError as error:
-        raise OutputError(f"cannot write in {folder}: {error.strerror}") from None
-    try:
-        os.fchmod(fd, file_mode(path))
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        raise OutputError(f"{path} is not a regular file")
+    temporary = temporary_path(path)
+    try:  # a signal may come at once
+        create(temporary, file_mode(path))
         yield temporary
         try:
             sync(temporary)
             os.replace(temporary, path)
-            sync(folder)
+            sync(os.path.dirname(path))
         except OSError as error:
             raise OutputError(f"cannot write {path}: {error.strerror}") from None
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def create(path: str, mode: int) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise OutputError(f"cannot write in {os.path.dirname(path)}: {error.strerror}") from None
+    try:
+        os.fchmod(fd, mode)
     finally:
         os.close(fd)
 

@@ -47,7 +47,7 @@ _h5fpconv() {{
     [[ $before == = ]] && before=${{COMP_WORDS[COMP_CWORD-2]}}
     [[ $word == = ]] && word=
     if ((COMP_CWORD == 1)); then
-        words="{commands} -h --help"
+        words="{commands} {options}"
     else
         case ${{COMP_WORDS[1]}} in
 {cases}
@@ -67,15 +67,20 @@ def bash_case(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
         if action.nargs != 0:
             given = "files=1" if takes_file(action) else f'words="{choices_of(action)}"'
             yield f"            {' | '.join(action.option_strings)}) {given} ;;"
-    options = " ".join(option for action in options_of(parser) for option in action.option_strings)
+    options = names_of_options(parser)
     yield f'            *) if [[ $word == -* ]]; then words="{options}"; else files=1; fi ;;'
     yield "            esac ;;"
 
 
+def names_of_options(parser: argparse.ArgumentParser) -> str:
+    return " ".join(option for action in options_of(parser) for option in action.option_strings)
+
+
 def make_bash() -> str:
-    _, commands = all_commands()
-    cases = [line for name, parser in commands.items() for line in bash_case(name, parser)]
-    return BASH.format(commands=" ".join(commands), cases="\n".join(cases))
+    parser, commands = all_commands()
+    cases = [line for name, command in commands.items() for line in bash_case(name, command)]
+    return BASH.format(commands=" ".join(commands), options=names_of_options(parser),
+                       cases="\n".join(cases))
 
 
 # ---------------------------------------------------------------------------
@@ -88,7 +93,7 @@ ZSH = """\
 _h5fpconv() {{
     local curcontext=$curcontext state line
     typeset -A opt_args
-    _arguments -C '(- *)'{{-h,--help}}'[show the help]' '1:command:->command' '*::argument:->argument'
+    _arguments -C {options} '1:command:->command' '*::argument:->argument'
     case $state in
     command)
         local -a commands=({commands})
@@ -129,13 +134,15 @@ def zsh_argument(parser: argparse.ArgumentParser, action: argparse.Action) -> It
 
 
 def make_zsh() -> str:
-    _, commands = all_commands()
+    parser, commands = all_commands()
+    options = [word for action in options_of(parser) for word in zsh_argument(parser, action)]
     cases = []
-    for name, parser in commands.items():
-        words = [word for action in actions_of(parser) for word in zsh_argument(parser, action)]
+    for name, command in commands.items():
+        words = [word for action in actions_of(command) for word in zsh_argument(command, action)]
         cases.append(f"        {name}) _arguments {' '.join(words)} ;;")
-    described = (f"{name}:{zsh_escaped(description(parser))}" for name, parser in commands.items())
-    return ZSH.format(commands=" ".join(map(zsh_quoted, described)), cases="\n".join(cases))
+    described = (f"{name}:{zsh_escaped(description(c))}" for name, c in commands.items())
+    return ZSH.format(options=" ".join(options), commands=" ".join(map(zsh_quoted, described)),
+                      cases="\n".join(cases))
 
 
 # ---------------------------------------------------------------------------
@@ -147,8 +154,8 @@ def fish_quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def fish_option(name: str, parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    words = ["complete -c h5fpconv -n", fish_quoted(f"__fish_seen_subcommand_from {name}")]
+def fish_option(condition: str, parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    words = ["complete -c h5fpconv -n", fish_quoted(condition)]
     for option in action.option_strings:
         words.append(f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}")
     if action.choices is not None:
@@ -159,15 +166,16 @@ def fish_option(name: str, parser: argparse.ArgumentParser, action: argparse.Act
 
 
 def make_fish() -> str:
-    _, commands = all_commands()
-    before = fish_quoted("not __fish_seen_subcommand_from " + " ".join(commands))
+    parser, commands = all_commands()
+    before = "not __fish_seen_subcommand_from " + " ".join(commands)
     lines = ["# fish completion of h5fpconv; made from its parser",
-             f"complete -c h5fpconv -n {before} -f",
-             f"complete -c h5fpconv -n {before} -s h -l help -d 'show the help'"]
-    for name, parser in commands.items():
-        lines.append(f"complete -c h5fpconv -n {before} -a {name} "
-                     f"-d {fish_quoted(description(parser))}")
-        lines += [fish_option(name, parser, action) for action in options_of(parser)]
+             f"complete -c h5fpconv -n {fish_quoted(before)} -f"]
+    lines += [fish_option(before, parser, action) for action in options_of(parser)]
+    for name, command in commands.items():
+        lines.append(f"complete -c h5fpconv -n {fish_quoted(before)} -a {name} "
+                     f"-d {fish_quoted(description(command))}")
+        lines += [fish_option(f"__fish_seen_subcommand_from {name}", command, action)
+                  for action in options_of(command)]
     return "\n".join(lines) + "\n"
 
 

@@ -91,6 +91,10 @@ def page(version: str) -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield ".B h5fpconv"
     yield DESCRIPTION
+    yield ".SH OPTIONS"
+    for action in actions_of(parser):
+        if action.option_strings:
+            yield from argument(parser, action)
     yield ".SH COMMANDS"
     for name in commands:
         yield from command(commands[name])

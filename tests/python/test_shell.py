@@ -70,6 +70,11 @@ def test_manual_is_right(page: pathlib.Path) -> None:
     assert "SEE ALSO" in rendered(page)
 
 
+def test_manual_has_the_options_without_a_command() -> None:
+    text = rendered(PAGES[0]).partition("\nOPTIONS\n")[2].partition("\nCOMMANDS\n")[0]
+    assert re.findall(r"^ {5,7}(-\S.*?)(?:  |$)", text, re.MULTILINE) == ["-h, --help", "--version"]
+
+
 def section(command: str) -> str:
     _, _, rest = rendered(PAGES[0]).partition(f"\n   h5fpconv {command}\n")
     assert rest, command
@@ -175,7 +180,9 @@ SHELLS = {"bash": complete_in_bash, "zsh": complete_in_zsh, "fish": complete_in_
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_commands_are_completed(shell: str, tmp_path: pathlib.Path) -> None:
-    assert SHELLS[shell]("h5fpconv ", tmp_path) - {"-h", "--help"} == set(COMMANDS)
+    options = {"-h", "--help", "--version"}
+    assert SHELLS[shell]("h5fpconv ", tmp_path) - options == set(COMMANDS)
+    assert SHELLS[shell]("h5fpconv -", tmp_path) == options
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -39,6 +39,8 @@ def run(folder: pathlib.Path, line: str) -> Status:
 @pytest.mark.parametrize("line, status", [
     ("convert a.h5 out.h5 --to bf16", Status.OK),
     ("diff a.h5 a.h5", Status.OK),
+    ("--version", Status.OK),
+    ("convert --help", Status.OK),
     ("diff a.h5 b.h5", Status.DIFFERENT),
     ("convert a.h5 out.h5 --to f17", Status.USAGE),
     ("convert a.h5 a.h5 --to bf16", Status.USAGE),
