@@ -124,35 +124,32 @@ class Amax:
             np.maximum(part, of_columns, out=part)
 
 
-def survey_slab(slab: Slab) -> tuple[Survey, Slab, Doubles, Doubles]:
-    """The slab's values, and the largest magnitudes of its rows and columns."""
-    found = Survey()
-    rows, columns = np.zeros(slab.values.shape[0]), np.zeros(slab.values.shape[1])
-    first = 0
-    for tile in tiles(slab):
-        height, width = tile.values.shape
-        with np.errstate(invalid="ignore"):  # signalling NaN
+# Rows and first column of a tile, and the largest magnitude of each row and column in it
+Largest = tuple[npt.NDArray[np.intp], int, Doubles, Doubles]
+
+
+def survey_slab(slab: Slab) -> tuple[Survey, list[Largest], int]:
+    """The slab's values, its largest magnitudes, and its bytes."""
+    found, largest = Survey(), []
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        for tile in tiles(slab):
             part, magnitudes = survey_tile(tile.values)
-        found.add(part)
-        begin = tile.column - slab.column
-        for all_of_them, start, new in ((rows, first, magnitudes.max(axis=1)),
-                                        (columns, begin, magnitudes.max(axis=0))):
-            mine = all_of_them[start:start + len(new)]
-            np.maximum(mine, new, out=mine)
-        if begin + width == len(columns):
-            first += height
-    return found, slab, rows, columns
+            found.add(part)
+            largest.append((tile.rows, tile.column, magnitudes.max(axis=1),
+                            magnitudes.max(axis=0)))
+    return found, largest, slab.values.nbytes
 
 
 def survey(matrix: Matrix, advance: Advance = lambda count: None) -> tuple[Survey, Amax]:
     """The first pass; `advance` is told the bytes of each slab that is done."""
     total, amax = Survey(), Amax(matrix)
 
-    def finish(done: tuple[Survey, Slab, Doubles, Doubles]) -> None:
-        found, slab, rows, columns = done
+    def finish(done: tuple[Survey, list[Largest], int]) -> None:
+        found, largest, size = done
         total.add(found)
-        amax.add(slab.rows, slab.column, rows, columns)
-        advance(slab.values.nbytes)
+        for part in largest:
+            amax.add(*part)
+        advance(size)
 
     matrix.work_through(survey_slab, finish)
     return total, amax
