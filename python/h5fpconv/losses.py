@@ -51,4 +51,5 @@ def count_losses(values: numpy.ndarray, format: str) -> Losses:
     beyond = numpy.count_nonzero(magnitudes > info.max)
     if info.has_inf:
         beyond -= numpy.count_nonzero(numpy.isinf(magnitudes))
-    return Losses(beyond, 0 if info.has_nan else numpy.count_nonzero(numpy.isnan(magnitudes)))
+    lost_nan = 0 if info.has_nan else numpy.count_nonzero(numpy.isnan(magnitudes))
+    return Losses(int(beyond), int(lost_nan))
