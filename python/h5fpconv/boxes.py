@@ -19,6 +19,10 @@ from h5py import h5s
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+MAX_THREADS = 8
+MAX_PIECE_BYTES = 8 << 20
+ALL_PIECES_BYTES = 32 << 20
+
 
 @dataclasses.dataclass(frozen=True)
 class Box:
@@ -78,19 +82,25 @@ def spaces(space: h5s.SpaceID, box: Box) -> tuple[h5s.SpaceID, h5s.SpaceID]:
     return h5s.create_simple(box.count), selected
 
 
-def core_count() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+def thread_count() -> int:
+    """One for each core that this process may use, as long as memory and HDF5's lock keep up."""
+    return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+
+
+def piece_bytes() -> int:
+    """What a thread takes at a time: large enough for Python not to count, small enough
+    for all threads together to stay within a part of 200 MiB."""
+    return min(MAX_PIECE_BYTES, ALL_PIECES_BYTES // thread_count())
 
 
 def work_through(parts: Iterable[Part], work: Callable[[Part], Result],
-                 finish: Callable[[Result], None], *, threads: int | None = None) -> None:
+                 finish: Callable[[Result], None]) -> None:
     """`work` on parts in several threads, `finish` on the results in order, in this one.
 
     No more parts are begun than two a thread beyond those finished, so that
     memory stays bounded.  The first exception ends it, after the parts at work.
     """
-    threads = threads or core_count()
+    threads = thread_count()
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

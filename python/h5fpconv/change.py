@@ -15,7 +15,7 @@ import numpy
 from h5py import h5d, h5g, h5p, h5s, h5z
 
 from h5fpconv import hdf5
-from h5fpconv.boxes import Box, box_shape, boxes, work_through
+from h5fpconv.boxes import Box, box_shape, boxes, piece_bytes, work_through
 from h5fpconv.carry import Copy, written_boxes
 from h5fpconv.chunks import codec_of
 from h5fpconv.losses import Losses, can_lose, count_losses, is_lossless
@@ -24,8 +24,6 @@ from h5fpconv.properties import (StorageOptions, chosen_chunk, chosen_filters, c
 from h5fpconv.targets import Storage, Target
 from h5fpconv.tensors import PlainTensor, reading
 from h5fpconv.writing import ArrayWriter
-
-PIECE_BYTES = 1 << 21  # of values at a time: they stay in a core's cache on the way
 
 # A box, its losses, its bytes in the source, and what is still to be written
 Done = tuple[Box, Losses, int, bytes | numpy.ndarray | None]
@@ -96,13 +94,15 @@ class PlainChange:
 
     def boxes(self) -> Iterator[Box]:
         unit = chunk_of(self.properties) or self.tensor.unit
-        count = box_shape(self.tensor.shape, unit, PIECE_BYTES // self.tensor.storage.itemsize)
+        count = box_shape(self.tensor.shape, unit, piece_bytes() // self.tensor.storage.itemsize)
         return boxes(self.tensor.shape, count)
 
     def convert_box(self, box: Box) -> Done:
         """A box read and converted; written, too, where no HDF5 is needed for it."""
         size = box.size
-        codes = self.tensor.read_codes(box, self.scratch("old", size, self.tensor.storage))
+        codes = self.tensor.map_codes(box)
+        if codes is None:
+            codes = self.tensor.read_codes(box, self.scratch("old", size, self.tensor.storage))
         can_reuse = self.writer.offset is not None
         out = self.scratch("new", size, self.storage)[:size].reshape(box.count) if can_reuse else None
         converted = self.convert(codes, out)

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -15,15 +15,15 @@ import h5py
 
 from h5fpconv.status import CommandError, Status, status_epilog
 
-# The modules of the commands, in the order of --help: one a line.
-COMMANDS: tuple[str, ...] = (
-    "convert",
-    "back",
-    "diff",
-    "inspect",
-    "import_model",
-    "export_model",
-)
+# Each command's module, in the order of --help: one a line.
+COMMANDS: dict[str, str] = {
+    "convert": "convert",
+    "back": "back",
+    "diff": "diff",
+    "inspect": "inspect",
+    "import": "import_model",
+    "export": "export_model",
+}
 
 
 class Terminated(BaseException):
@@ -34,16 +34,17 @@ def raise_terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; also what completions and manuals are made from."""
+def make_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of all commands, which completions and manuals are made from; or of some,
+    as loading the modules of all takes longer than many a command."""
     parser = argparse.ArgumentParser(
         prog="h5fpconv", description="Float datasets of HDF5 files in fewer bits.",
         epilog=status_epilog(), formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", help="show the versions and exit",
                         version=f"h5fpconv {fpconv.__version__}, HDF5 {h5py.version.hdf5_version}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        importlib.import_module(f"h5fpconv.{name}").add_parser(subparsers)
+    for name in commands:
+        importlib.import_module(f"h5fpconv.{COMMANDS[name]}").add_parser(subparsers)
     return parser
 
 
@@ -67,7 +68,8 @@ def fail(message: object, status: Status) -> int:
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command; returns its exit status."""
-    arguments = make_parser().parse_args(argv)
+    chosen = argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
+    arguments = make_parser(chosen).parse_args(argv)
     before = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         return int(arguments.run(arguments))

@@ -8,6 +8,7 @@ ever written to it.
 """
 import contextlib
 import math
+import mmap
 import os
 from collections.abc import Iterator
 from types import TracebackType
@@ -93,7 +94,7 @@ class PlainTensor(Tensor):
         is_big = self.datatype.get_class() == h5t.FLOAT and self.datatype.get_order() == h5t.ORDER_BE
         self.file_storage = self.storage.newbyteorder(">" if is_big else "<")
         self.stored_bytes = dataset.get_storage_size()
-        self.fd = source.fd
+        self.fd, self.is_in_memory = source.fd, source.is_in_memory
         self.offset = contiguous_offset(dataset, self.properties)
 
     @property
@@ -133,6 +134,25 @@ class PlainTensor(Tensor):
         if codes.dtype == wanted and self.format in ("f32", "f64"):
             return codes
         return fpconv.decode(codes, self.format, wanted, policy=self.policy)
+
+    def map_codes(self, box: Box) -> numpy.ndarray | None:
+        """The codes of a box without a copy, read-only; None where that is not possible.
+
+        Only of files in memory, where the copy is all that reading costs: on a disk a
+        mapped page that cannot be read would end the program.
+        """
+        if not self.is_in_memory or self.offset is None or not self.file_storage.isnative:
+            return None
+        part = flat_range(self.shape, box)
+        if not part or not part[1]:
+            return None
+        first = self.offset + part[0] * self.storage.itemsize
+        rest = first % mmap.ALLOCATIONGRANULARITY
+        size = rest + part[1] * self.storage.itemsize
+        if first - rest + size > os.fstat(self.fd).st_size:
+            return None  # read_codes will say so
+        mapped = mmap.mmap(self.fd, size, access=mmap.ACCESS_READ, offset=first - rest)
+        return numpy.frombuffer(mapped, self.storage, part[1], rest).reshape(box.count)
 
     def read_codes(self, box: Box, into: numpy.ndarray | None = None) -> numpy.ndarray:
         """The codes of a box as they are stored, in the machine's byte order.
@@ -370,6 +390,17 @@ def contiguous_offset(dataset: h5d.DatasetID, properties: h5p.PropDCID) -> int |
     return dataset.get_offset()
 
 
+def is_in_memory(fd: int) -> bool:
+    """Whether a file is in a file system that has no disk (tmpfs, as in /dev/shm)."""
+    device = os.fstat(fd).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with contextlib.suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            if line.split()[2] == number:
+                return line.partition(" - ")[2].split()[0] in ("tmpfs", "ramfs")
+    return False
+
+
 def read_exactly(fd: int, into: numpy.ndarray, offset: int, name: str) -> None:
     """Fills an array from a file; InputError if the file ends before."""
     view = memoryview(into.view(numpy.uint8))
@@ -406,6 +437,7 @@ class Source:
         except OSError as error:
             os.close(self.fd)
             raise InputError(f"cannot open {path} as an HDF5 file: {error}") from None
+        self.is_in_memory = is_in_memory(self.fd)
         with reading(path):
             self.objects = walk(self.id)
 
