@@ -73,7 +73,8 @@ def dtype_of(dataset: h5d.DatasetID) -> tuple[str, h5t.TypeID]:
         dtype = _DTYPE_OF_FORMAT[format]
         return dtype, hdf5_type(dtype)
     if format is None:
-        found = _DTYPE_OF_NUMPY.get(_number_type(kind))
+        number = _number_type(kind)
+        found = _DTYPE_OF_NUMPY.get(number) if number is not None else None
         if found == "BOOL":
             return found, kind
         if found is not None:

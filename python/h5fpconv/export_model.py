@@ -207,7 +207,7 @@ def write_tensors(writer: Writer, source: Source, exports: list[Export],
             whole = codes.size - codes.size % dtypes.elements_to_a_byte(dtype)
             rest = codes[whole:]
             data = fpconv.pack(codes[:whole], dtypes.FORMATS[dtype])
-        writer.write(memoryview(data))
+        writer.write(data.data)
         advance(data.nbytes)
 
     parts = (slab for export in exports for slab in slabs(source, export))

@@ -191,7 +191,7 @@ def read_part(reader: Reader, part: Part) -> numpy.ndarray:
     unit = dtypes.elements_to_a_byte(dtype)
     begin, end = first // unit * unit, -(-(first + n) // unit) * unit
     data = numpy.empty((end - begin) * DTYPES[dtype] // 8, numpy.uint8)
-    reader.read_into(part.tensor, begin * DTYPES[dtype] // 8, memoryview(data))
+    reader.read_into(part.tensor, begin * DTYPES[dtype] // 8, data.data)
     if not dtypes.is_packed(dtype):
         return data
     codes = fpconv.unpack(data, dtypes.FORMATS[dtype], end - begin)
