@@ -19,35 +19,17 @@ enum { TILE_BYTES = 8192, TILE_MAX = TILE_BYTES / sizeof(float) };
 /* Elements in memory                                                         */
 /* -------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) uint64_t swap_bytes(uint64_t code, size_t size)
-{
-    return size == 2   ? __builtin_bswap16((uint16_t)code)
-           : size == 4 ? __builtin_bswap32((uint32_t)code)
-                       : __builtin_bswap64(code);
-}
-
-static inline __attribute__((always_inline)) void copy_elements(char *dst, ptrdiff_t dst_stride,
-                                                                const char *src,
-                                                                ptrdiff_t src_stride, size_t n,
-                                                                size_t size, bool swapped)
-{
-    for (size_t i = 0; i < n; i++, dst += dst_stride, src += src_stride) {
-        const uint64_t code = bits_load(src, size);
-        bits_store(dst, size, swapped ? swap_bytes(code, size) : code);
-    }
-}
-
 /* Packed on both sides: the stride is a constant too, for the vectoriser. */
 static inline __attribute__((always_inline)) void copy_swapped(char *dst, ptrdiff_t dst_stride,
                                                                const char *src,
-                                                               ptrdiff_t src_stride, size_t n,
-                                                               size_t size)
+                                                               ptrdiff_t src_stride, size_t size,
+                                                               size_t n)
 {
     const ptrdiff_t packed = (ptrdiff_t)size;
     if (dst_stride == packed && src_stride == packed)
-        copy_elements(dst, packed, src, packed, n, size, true);
+        bits_copy(dst, packed, src, packed, size, n, true);
     else
-        copy_elements(dst, dst_stride, src, src_stride, n, size, true);
+        bits_copy(dst, dst_stride, src, src_stride, size, n, true);
 }
 
 /* Size and order are constants in each call, so that the loops are short.  The two
@@ -61,25 +43,25 @@ static void copy_side(char *restrict dst, ptrdiff_t dst_stride, const char *rest
     }
     switch (side->size * 2 + side->is_swapped) {
     case 2:
-        copy_elements(dst, dst_stride, src, src_stride, n, 1, false);
+        bits_copy(dst, dst_stride, src, src_stride, 1, n, false);
         break;
     case 4:
-        copy_elements(dst, dst_stride, src, src_stride, n, 2, false);
+        bits_copy(dst, dst_stride, src, src_stride, 2, n, false);
         break;
     case 5:
-        copy_swapped(dst, dst_stride, src, src_stride, n, 2);
+        copy_swapped(dst, dst_stride, src, src_stride, 2, n);
         break;
     case 8:
-        copy_elements(dst, dst_stride, src, src_stride, n, 4, false);
+        bits_copy(dst, dst_stride, src, src_stride, 4, n, false);
         break;
     case 9:
-        copy_swapped(dst, dst_stride, src, src_stride, n, 4);
+        copy_swapped(dst, dst_stride, src, src_stride, 4, n);
         break;
     case 16:
-        copy_elements(dst, dst_stride, src, src_stride, n, 8, false);
+        bits_copy(dst, dst_stride, src, src_stride, 8, n, false);
         break;
     default:
-        copy_swapped(dst, dst_stride, src, src_stride, n, 8);
+        copy_swapped(dst, dst_stride, src, src_stride, 8, n);
         break;
     }
 }
@@ -214,14 +196,14 @@ static bool convert_one(const struct h5_pair *pair, char *dst, const char *src,
     H5T_conv_ret_t answer = H5T_CONV_UNHANDLED;
     uint64_t code = bits_load(in, src_size);
     if (pair->src->is_swapped)
-        code = swap_bytes(code, src_size);
+        code = bits_swap(code, src_size);
     if (fp_h5_find_exception(pair, code, &exception))
         answer = x->handler(exception, x->src_type, x->dst_type, in, handled, x->data);
     if (answer == H5T_CONV_ABORT)
         return false;
     uint64_t result = fp_h5_convert_code(pair, &pair->rule, code, denormal_seen);
     if (pair->dst->is_swapped)
-        result = swap_bytes(result, dst_size);
+        result = bits_swap(result, dst_size);
     bits_store(out, dst_size, result);
     memcpy(dst, answer == H5T_CONV_HANDLED ? handled : out, dst_size);
     return true;

@@ -170,10 +170,7 @@ static void make_probes(struct probes *p)
 
 static uint64_t ordered(const struct h5_side *side, uint64_t code)
 {
-    if (!side->is_swapped)
-        return code;
-    const unsigned bits = 8u * fp_formats[side->format].size;
-    return __builtin_bswap64(code) >> (64 - bits);
+    return side->is_swapped ? bits_swap(code, side->size) : code;
 }
 
 /*

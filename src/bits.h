@@ -6,6 +6,7 @@
 #ifndef FPCONV_SRC_BITS_H
 #define FPCONV_SRC_BITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -50,6 +51,33 @@ static inline void bits_store(void *p, size_t size, uint64_t code)
     default:
         memcpy(p, &code, 8);
         return;
+    }
+}
+
+/* In the other byte order. */
+static inline __attribute__((always_inline)) uint64_t bits_swap(uint64_t code, size_t size)
+{
+    switch (size) {
+    case 1:
+        return code;
+    case 2:
+        return __builtin_bswap16((uint16_t)code);
+    case 4:
+        return __builtin_bswap32((uint32_t)code);
+    default:
+        return __builtin_bswap64(code);
+    }
+}
+
+/* n elements from one stride to another, in the same or in the other byte order.  For
+ * callers to whom the size is a constant: an element is one load and one store. */
+static inline __attribute__((always_inline)) void bits_copy(char *dst, ptrdiff_t dst_stride,
+                                                            const char *src, ptrdiff_t src_stride,
+                                                            size_t size, size_t n, bool swapped)
+{
+    for (size_t i = 0; i < n; i++, dst += dst_stride, src += src_stride) {
+        const uint64_t code = bits_load(src, size);
+        bits_store(dst, size, swapped ? bits_swap(code, size) : code);
     }
 }
 

@@ -87,31 +87,21 @@ static fpconv_status check_buffers(const void *dst, const struct side *d, const 
 /* Tiles                                                                      */
 /* -------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void copy_elements(char *dst, ptrdiff_t dst_stride,
-                                                                const char *src,
-                                                                ptrdiff_t src_stride, size_t size,
-                                                                size_t n)
-{
-    for (size_t i = 0; i < n; i++, dst += dst_stride, src += src_stride)
-        memcpy(dst, src, size);
-}
-
-/* The size is a constant in each call, so that an element is one load and one store. */
 static void copy_strided(char *dst, ptrdiff_t dst_stride, const char *src, ptrdiff_t src_stride,
                          size_t size, size_t n)
 {
     switch (size) {
     case 1:
-        copy_elements(dst, dst_stride, src, src_stride, 1, n);
+        bits_copy(dst, dst_stride, src, src_stride, 1, n, false);
         break;
     case 2:
-        copy_elements(dst, dst_stride, src, src_stride, 2, n);
+        bits_copy(dst, dst_stride, src, src_stride, 2, n, false);
         break;
     case 4:
-        copy_elements(dst, dst_stride, src, src_stride, 4, n);
+        bits_copy(dst, dst_stride, src, src_stride, 4, n, false);
         break;
     default:
-        copy_elements(dst, dst_stride, src, src_stride, 8, n);
+        bits_copy(dst, dst_stride, src, src_stride, 8, n, false);
         break;
     }
 }
