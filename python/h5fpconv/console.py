@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Advance = Callable[[int], None]
+FOLDED = 16  # characters: names in columns narrower than this are hard to read
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +74,9 @@ class Console:
         terminal = Terminal(highlight=False)
         if not terminal.is_terminal:  # a file or a pipe has no width to fit into
             terminal = Terminal(highlight=False, width=1000)
+        elif terminal.width < (least := least_width(columns, rows, left)):
+            # rich would leave whole columns out; lines that the terminal breaks lose nothing
+            terminal = Terminal(highlight=False, width=least)
         terminal.print(table)
 
     @contextlib.contextmanager
@@ -94,6 +98,13 @@ class Console:
                       transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda count: bar.advance(task, count)
+
+
+def least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> int:
+    """The width of a table whose left columns are folded to FOLDED characters."""
+    widest = [max(map(len, cells)) for cells in zip(columns, *rows)]
+    return 1 + sum(3 + (min(width, FOLDED) if i in left else width)
+                   for i, width in enumerate(widest))
 
 
 def finite_only(value: Any) -> Any:

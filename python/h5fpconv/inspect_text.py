@@ -126,22 +126,28 @@ def format_range(name: str, first: int, step: int, columns: int) -> str:
 # Datasets, and the whole file
 # ---------------------------------------------------------------------------
 
-RESULT_COLUMNS = ("target", "bits", "bytes", "SQNR, dB", "worst rel. error", "overflow", "underflow",
-                  "lost")
+# In 80 columns: errors are relative, overflow and underflow in per cent.
+RESULT_COLUMNS = ("target", "bits", "size", "SQNR, dB", "worst", "over %", "under %")
 
 
 def result_row(name: str, result: Result) -> list[str]:
-    """A row of RESULT_COLUMNS; lost are values that became, or were, Inf or NaN."""
+    """A row of RESULT_COLUMNS."""
     sqnr = text_sqnr(result.sqnr).removesuffix(" dB")
     if math.isfinite(result.sqnr):
         sqnr = f"{result.sqnr:.2f}"
-    return [name, text_bits(result.bits).removesuffix(" bits"), str(result.bytes), sqnr,
-            relative(result.worst), share(result.overflow, result.finite),
-            share(result.underflow, result.finite), str(result.lost + result.changed)]
+    return [name, text_bits(result.bits).removesuffix(" bits"), format_bytes(result.bytes), sqnr,
+            relative(result.worst), *(share(part, result.finite).removesuffix(" %")
+                                      for part in (result.overflow, result.underflow))]
 
 
 def show_results(results: dict[str, Result], console: Console) -> None:
-    console.table(RESULT_COLUMNS, [result_row(name, r) for name, r in results.items()])
+    columns = list(RESULT_COLUMNS)
+    rows = [result_row(name, r) for name, r in results.items()]
+    lost = [r.lost + r.changed for r in results.values()]
+    if any(lost):  # values that became, or were, Inf or NaN
+        columns.append("lost")
+        rows = [[*row, str(n)] for row, n in zip(rows, lost)]
+    console.table(columns, rows)
 
 
 def show_dataset(item: "Inspected", console: Console) -> None:

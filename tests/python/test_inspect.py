@@ -8,6 +8,8 @@ it shares nothing with fpconv.
 import bisect
 import json
 import math
+import os
+import pty
 import subprocess
 import sys
 from fractions import Fraction
@@ -612,6 +614,31 @@ def test_terminal(model):
     assert h5fpconv("inspect", model, "--quiet") == ""
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_terminal_of_few_columns(model, columns):
+    """No column is left out, however narrow the terminal is."""
+    code = ("import os, pty, sys, fcntl, termios, struct\n"
+            "fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, int(sys.argv[1]), 0, 0))\n"
+            "os.execv(sys.executable, [sys.executable, '-m', 'h5fpconv', *sys.argv[2:]])")
+    output = b""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", code, str(columns), "inspect", str(model), "--only", "/half"]
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=subprocess.DEVNULL,
+                          env={**os.environ, "TERM": "dumb", "COLUMNS": ""}) as process:
+        os.close(follower)
+        try:
+            while part := os.read(leader, 65536):
+                output += part
+        except OSError:  # the other end is closed
+            pass
+    os.close(leader)
+    assert process.returncode == 0
+    lines = output.decode().splitlines()
+    for name in TARGET_NAMES:
+        assert any(line.split()[:1] == [name] and len(line.split()) >= 7 for line in lines), name
+    assert columns < 80 or max(map(len, lines)) <= 80
+
+
 def test_histogram_by_hand():
     found, _, _ = examine(np.float32([0.25, 1, 1.5, 1, 1, 2, 3]), [])
     lines = inspect_text.histogram(found)
@@ -624,7 +651,7 @@ def test_histogram_by_hand():
 def test_terminal_without_block_characters(model):
     done = subprocess.run([sys.executable, "-m", "h5fpconv", "inspect", model, "--only", "/half"],
                           capture_output=True, check=True,
-                          env={**__import__("os").environ, "PYTHONIOENCODING": "ascii"})
+                          env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert b"8 x 33" in done.stdout and b"#" in done.stdout
 
 

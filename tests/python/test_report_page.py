@@ -317,6 +317,20 @@ def test_page_without_a_budget(browser, folder, report):
     assert browser.get_log("browser") == []
 
 
+def test_page_of_a_sample_with_a_budget_of_bits(browser, folder, report):
+    inspect(folder / "model & <b>weights.h5", folder / "bits.html", "--budget", "8bits", "--sample",
+            "1000", "--scale", "ceil", "--only", "encoder/*")
+    load(browser, folder / "bits.html")
+    assert "Recommended for 8 bits a value" in find(browser, "#recommendation").text
+    facts = find(browser, "#file-facts").text
+    assert "MX ceil" in facts and "about 1,000 values" in facts
+    assert browser.find_elements(By.CSS_SELECTOR, "#sqnr-chart .budget")
+    assert "mxfp4 (ceil)" in [row[0] for row in rows(browser, "#targets")]
+    find(browser, "#datasets td button").click()
+    assert "a sample of" in find(browser, "#view-facts").text
+    assert browser.get_log("browser") == []
+
+
 def test_many_datasets(browser, folder, report):
     """A page of more datasets than are listed: bounded in size, and quick."""
     dataset = next(d for d in report["datasets"] if d["name"] == "/encoder/weight")
