@@ -25,7 +25,12 @@ RAW_BYTES = 1 << 20  # of values at a time, where they go through memory
 
 
 class Change(Protocol):
-    """Another object in the place of one of the source."""
+    """Another object in the place of one of the source.
+
+    `work_bytes` is what its making will report to `Copy.advance` altogether.
+    """
+
+    work_bytes: int
 
     def make(self, copy: "Copy", group: h5g.GroupID, name: bytes, links: h5p.PropLCID) -> None:
         """Creates the object under a name in the destination, with its values."""

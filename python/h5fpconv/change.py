@@ -40,6 +40,7 @@ class PlainChange:
         self.tensor, self.target, self.policy = tensor, target, policy
         self.losses = Losses()
         self.stored_bytes = 0
+        self.work_bytes = tensor.size * tensor.storage.itemsize
         self.counts = can_lose(tensor.format, target.format)
         self.storage = fpconv.format_info(target.format).storage
         self.properties = self.make_properties(options)
@@ -145,7 +146,7 @@ class PlainChange:
         old, new = (numpy.ascontiguousarray(a[tuple(map(slice, box.count))])
                     for a in (codes, converted))
         encoded = self.encoder.encode(self.writer.in_file_order(converted))
-        return box, self.count(old, new), codes.nbytes, encoded
+        return box, self.count(old, new), old.nbytes, encoded
 
     def write_chunk(self, done: Done) -> None:
         box, losses, count, raw = done

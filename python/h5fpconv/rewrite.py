@@ -104,9 +104,12 @@ def abandon(file: h5f.FileID) -> None:
 
 
 def total_bytes(source: Source, changes: dict[int, Change]) -> int:
-    """The bytes that the copy will report, those read twice counted twice."""
-    return sum(h5d.open(source.id, object.path).get_storage_size()
-               for object in source.objects.values() if object.kind is Kind.DATASET)
+    """The bytes that the copy will report."""
+    changed = {source.objects[address].path for address in changes}
+    kept = sum(h5d.open(source.id, object.path).get_storage_size()
+               for object in source.objects.values() if object.kind is Kind.DATASET
+               and not changed.intersection((object.path, object.path.rpartition(b"/")[0])))
+    return kept + sum(change.work_bytes for change in changes.values())
 
 
 def rewrite(source: Source, output: str, decisions: list[Decision], console: Console) -> None:

@@ -17,6 +17,7 @@ from h5py import h5a, h5d, h5g, h5o, h5p, h5s, h5t
 from h5fpconv import hdf5
 from h5fpconv.boxes import Box, box_shape, boxes, work_through
 from h5fpconv.carry import Copy, attribute_names
+from h5fpconv.console import Advance
 from h5fpconv.losses import Losses
 from h5fpconv.properties import (StorageOptions, chosen_chunk, chosen_filters, chunk_of,
                                  filters_of, make_properties)
@@ -60,11 +61,11 @@ class WholeScales:
             self.by_row and is_cut
         self.axes = tuple(range(rank - 1)) if self.by_column else \
             (rank - 1,) if self.by_row else tuple(range(rank))
-        shape = tuple(n for axis, n in enumerate(tensor.shape) if axis not in self.axes)
-        self.amax = numpy.zeros(shape, tensor.dtype) if self.is_needed else None
+        self.shape = tuple(n for axis, n in enumerate(tensor.shape) if axis not in self.axes)
 
-    def find(self, tensor: PlainTensor, parts: Iterator[Box], advance) -> None:
+    def find(self, tensor: PlainTensor, parts: Iterator[Box], advance: Advance) -> None:
         """One pass over the values."""
+        self.amax = numpy.zeros(self.shape, tensor.dtype)
 
         def keep(found: tuple[Box, numpy.ndarray]) -> None:
             box, amax = found
@@ -112,6 +113,9 @@ class ScaleChange:
         self.losses: Losses | None = None  # saturation is a part of the schemes
         self.stored_bytes = 0
         self.chunk = self.choose_chunk()
+        self.whole = WholeScales(tensor, self.scheme, self.box_count())
+        passes = 2 if self.whole.is_needed else 1
+        self.work_bytes = passes * tensor.size * tensor.dtype.itemsize
 
     def choose_chunk(self) -> tuple[int, ...] | None:
         """The codes' chunk in elements of the tensor: whole blocks and bytes of columns."""
@@ -134,7 +138,6 @@ class ScaleChange:
         properties.set_attr_creation_order(self.tensor.properties.get_attr_creation_order())
         self.group = h5g.create(group, name, lcpl=links, gcpl=properties)
         self.advance = copy.advance
-        self.whole = WholeScales(self.tensor, self.scheme, self.box_count())
         if self.whole.is_needed:
             self.whole.find(self.tensor, self.boxes(), self.advance)
         self.scheme = self.whole.scheme(self.scheme)
@@ -269,6 +272,7 @@ class UnscaleChange:
         self.tensor, self.target = tensor, target
         self.losses: Losses | None = None
         self.stored_bytes = 0
+        self.work_bytes = tensor.size * fpconv.format_info(tensor.format).bits // 8
         self.dtype = fpconv.format_info(target.format).storage
         self.properties = self.make_properties(options)
 
