@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   test_h5_time [REASON]      exits with 77, skipped, if a reason not to time is given
- *
  * The probes run once a process, so that each measurement is a child's.  CPU time
  * counts, and of several the least: what others take of the caches and of a shared
  * core is not the registration's.
@@ -82,12 +80,8 @@ static void first_registration_is_short(void **state)
     }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1) {
-        fprintf(stderr, "not timed: %s\n", argv[1]);
-        return 77;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(first_registration_is_short)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
