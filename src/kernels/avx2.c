@@ -155,9 +155,10 @@ LANES vec lookup_parts(const uint8_t *table, int parts, vec index)
     return found;
 }
 
-LANES vec u8_lookup_64(const uint8_t table[64], vec index)
+/* Indices below 48. */
+LANES vec u8_lookup_48(const uint8_t table[64], vec index)
 {
-    return lookup_parts(table, 4, index);
+    return lookup_parts(table, 3, index);
 }
 
 LANES vec u8_lookup_128(const uint8_t table[128], vec index)

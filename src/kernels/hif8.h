@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Included by the file of an instruction set that has u8_lookup_64 and
+ * Included by the file of an instruction set that has u8_lookup_48 and
  * u8_lookup_128.  A bf16's worth of bits is enough to round from, for ties go
  * away from zero: nothing below the rounding bit matters.
  */
@@ -16,7 +16,7 @@ struct pair {
 LANES struct pair lookup_pair(const uint8_t table[64], struct pair index)
 {
     const vec both = vec_or(index.first, u16_shift_left(index.second, 8));
-    const vec found = u8_lookup_64(table, both);
+    const vec found = u8_lookup_48(table, both);
     return (struct pair){vec_and(found, u16_set(0xff)), u16_shift_right(found, 8)};
 }
 

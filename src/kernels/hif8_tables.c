@@ -39,18 +39,58 @@ static void make_decoding(struct hif8_tables *t)
             }
 }
 
+static void make_scalar(struct hif8_scalar_tables *t)
+{
+    for (uint32_t i = 0; i < sizeof(t->code); i++)
+        t->code[i] =
+            (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, (uint64_t)i << 19, FPCONV_OCP);
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+        for (uint32_t code = 0; code < 256; code++) {
+            t->f32[policy][code] =
+                (uint32_t)fp_convert_code(FPCONV_F32, FPCONV_HIF8, code, (fpconv_policy)policy);
+            t->f64[policy][code] =
+                fp_convert_code(FPCONV_F64, FPCONV_HIF8, code, (fpconv_policy)policy);
+        }
+}
+
+enum { ABSENT, IN_WORK, READY };
+
+/* Whose turn is it to make a table?  The caller's if ABSENT is returned. */
+static int begin(atomic_int *state)
+{
+    int seen = ABSENT;
+    if (atomic_load_explicit(state, memory_order_acquire) == READY)
+        return READY;
+    atomic_compare_exchange_strong(state, &seen, IN_WORK);
+    return seen;
+}
+
+static void end(atomic_int *state)
+{
+    atomic_store_explicit(state, READY, memory_order_release);
+}
+
 const struct hif8_tables *hif8_tables_get(void)
 {
-    enum { ABSENT, IN_WORK, READY };
     static struct hif8_tables tables;
     static atomic_int state;
-    int expected = ABSENT;
-    if (atomic_load_explicit(&state, memory_order_acquire) == READY)
-        return &tables;
-    if (!atomic_compare_exchange_strong(&state, &expected, IN_WORK))
-        return expected == READY ? &tables : NULL;
-    make_encoding(&tables);
-    make_decoding(&tables);
-    atomic_store_explicit(&state, READY, memory_order_release);
-    return &tables;
+    const int found = begin(&state);
+    if (found == ABSENT) {
+        make_encoding(&tables);
+        make_decoding(&tables);
+        end(&state);
+    }
+    return found == IN_WORK ? NULL : &tables;
+}
+
+const struct hif8_scalar_tables *hif8_scalar_tables_get(void)
+{
+    static struct hif8_scalar_tables tables;
+    static atomic_int state;
+    const int found = begin(&state);
+    if (found == ABSENT) {
+        make_scalar(&tables);
+        end(&state);
+    }
+    return found == IN_WORK ? NULL : &tables;
 }

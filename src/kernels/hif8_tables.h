@@ -1,5 +1,5 @@
 /*
- * hif8_tables.h - hif8 as tables for vector look-ups, made from the codec
+ * hif8_tables.h - hif8 as tables for look-ups, made from the codec
  *
  * SPDX-License-Identifier: MIT
  *
@@ -15,11 +15,12 @@
 #include "fpconv/fpconv.h"
 
 enum {
-    HIF8_TABLE_EXPONENTS = 64,
-    HIF8_TABLE_ORIGIN = -24, /* exponent of the first entry: all below round to zero */
+    HIF8_TABLE_EXPONENTS = 64, /* of which 41 are looked up */
+    HIF8_TABLE_ORIGIN = -24,   /* exponent of the first entry: all below round to zero */
     HIF8_TABLE_CODES = 128
 };
 
+/* For look-ups by vector. */
 struct hif8_tables {
     /* By exponent: half of the last place kept, in units of bf16's; ties go away
      * from zero by adding it. */
@@ -36,5 +37,19 @@ struct hif8_tables {
 
 /* The tables, made at the first call; NULL while another thread is making them. */
 const struct hif8_tables *hif8_tables_get(void);
+
+/*
+ * For look-ups of one element at a time.  Ties go away from zero, so that beyond the
+ * rounding bit, at most the fourth of the fraction, nothing matters.
+ */
+struct hif8_scalar_tables {
+    /* by an f32's leading 13 bits, NaN excepted: sign, exponent, 4 of the fraction */
+    uint8_t code[1 << 13];
+    uint32_t f32[FPCONV_POLICY_COUNT][256];
+    uint64_t f64[FPCONV_POLICY_COUNT][256];
+};
+
+/* As hif8_tables_get. */
+const struct hif8_scalar_tables *hif8_scalar_tables_get(void);
 
 #endif /* FPCONV_SRC_KERNELS_HIF8_TABLES_H */

@@ -199,6 +199,8 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
     return vec_or(u8_lookup_64(table, index), u8_lookup_64(table + 64, u8_sub(index, u8_set(64))));
 }
 
+#define u8_lookup_48 u8_lookup_64
+
 #define LEVEL neon
 #include "level.h"
 #endif

@@ -1,19 +1,75 @@
 /*
- * portable.c - the codec in a loop, for every CPU
+ * portable.c - the codec in a loop, and hif8 by tables, for every CPU
  *
  * SPDX-License-Identifier: MIT
  */
 #include "../bits.h"
 #include "../codec.h"
+#include "hif8_tables.h"
 #include "kernels.h"
 #include "packing.h"
 
-/* Formats and policy are constants wherever this is called: the rows fold. */
-static inline __attribute__((always_inline)) void convert_loop(fpconv_format dst_format, char *dst,
-                                                               fpconv_format src_format,
-                                                               const char *src, size_t n,
-                                                               fpconv_policy policy)
+/* -------------------------------------------------------------------------- */
+/* hif8 by tables: 0.3 to 1.2 ns an element where the codec takes 12 to 18    */
+/* -------------------------------------------------------------------------- */
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE uint8_t hif8_from_f32(const struct hif8_scalar_tables *tables, uint32_t f32)
 {
+    const bool is_nan = (f32 & 0x7fffffff) > 0x7f800000;
+    return is_nan ? HIF8_NAN : tables->code[f32 >> 19];
+}
+
+/* By the f32 of the same leading bits, or the nearest exponent that there is. */
+ALWAYS_INLINE uint8_t hif8_from_f64(const struct hif8_scalar_tables *tables, uint64_t f64)
+{
+    enum { INF_INDEX = 0x7f800000 >> 19, REBIAS = (1023 - 127) << 4 };
+    const uint64_t inf = UINT64_C(0x7ff) << 52, magnitude = f64 & INT64_MAX;
+    const int32_t leading = (int32_t)(magnitude >> 48) - REBIAS;
+    int32_t index = leading < 0 ? 0 : leading < INF_INDEX ? leading : INF_INDEX - 1;
+    if (magnitude >= inf)
+        index = INF_INDEX;
+    return magnitude > inf ? HIF8_NAN : tables->code[(int32_t)(f64 >> 63) << 12 | index];
+}
+
+/* One side is hif8, the other f32 or f64. */
+ALWAYS_INLINE void convert_hif8_loop(const struct hif8_scalar_tables *tables,
+                                     fpconv_format dst_format, char *dst, fpconv_format src_format,
+                                     const char *src, size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size;
+    const size_t src_size = fp_formats[src_format].size;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t code = bits_load(src + i * src_size, src_size);
+        uint64_t result;
+        if (src_format == FPCONV_F32)
+            result = hif8_from_f32(tables, (uint32_t)code);
+        else if (src_format == FPCONV_F64)
+            result = hif8_from_f64(tables, code);
+        else if (dst_format == FPCONV_F32)
+            result = tables->f32[policy][code];
+        else
+            result = tables->f64[policy][code];
+        bits_store(dst + i * dst_size, dst_size, result);
+    }
+}
+
+/* -------------------------------------------------------------------------- */
+/* The codec                                                                  */
+/* -------------------------------------------------------------------------- */
+
+/* Formats and policy are constants wherever this is called: the rows fold. */
+ALWAYS_INLINE void convert_loop(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                                const char *src, size_t n, fpconv_policy policy)
+{
+    const bool is_hif8 = dst_format == FPCONV_HIF8 || src_format == FPCONV_HIF8;
+    const struct hif8_scalar_tables *tables =
+        is_hif8 && n > CODEC_ELEMENTS_MAX ? hif8_scalar_tables_get() : NULL;
+    if (tables) {
+        convert_hif8_loop(tables, dst_format, dst, src_format, src, n, policy);
+        return;
+    }
     const size_t dst_size = fp_formats[dst_format].size;
     const size_t src_size = fp_formats[src_format].size;
     for (size_t i = 0; i < n; i++) {
