@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -135,12 +136,12 @@ def resolve(format: FormatLike, argument: str) -> tuple[str, numpy.dtype]:
     """A format given by name or by a numpy dtype: its name, and the dtype of its arrays."""
     if isinstance(format, str) and format in _INFO:
         return format, _INFO[format].storage
-    try:
-        dtype = numpy.dtype(format) if format is not None else None
-    except TypeError:
-        dtype = None
-    name = format_of_dtype(dtype) if dtype is not None else None
-    if name is None:
+    dtype = name = None
+    if format is not None:  # which numpy takes for float64
+        with contextlib.suppress(TypeError):
+            dtype = numpy.dtype(format)
+            name = format_of_dtype(dtype)
+    if dtype is None or name is None:
         kind = ValueError if isinstance(format, str) else TypeError
         raise kind(f"{argument} is {format!r}; it has to be one of {', '.join(FORMATS)}, "
                    "or the dtype of such a format")

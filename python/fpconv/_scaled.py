@@ -289,10 +289,14 @@ def dequantize(scaled: Scaled, dtype: FormatLike = numpy.float32, *,
     if _is_lacking_tensor_scale(which):
         raise ValueError("scaled.scheme lacks its tensor_scale")
     storage = format_info(format).storage
-    target = None if out is None else as_destination(out, format, shape)
-    is_direct = (target is not None and target.flags.c_contiguous and target.dtype.isnative
-                 and not numpy.may_share_memory(target, codes))
-    values = target if is_direct else numpy.empty(shape, storage)
+    target = values = None
+    if out is not None:
+        target = as_destination(out, format, shape)
+        if (target.flags.c_contiguous and target.dtype.isnative
+                and not numpy.may_share_memory(target, codes)):
+            values = target
+    if values is None:
+        values = numpy.empty(shape, storage)
     if values.size:
         codes = numpy.ascontiguousarray(codes)
         rows, columns = math.prod(shape[:-1]), shape[-1]
@@ -302,6 +306,6 @@ def dequantize(scaled: Scaled, dtype: FormatLike = numpy.float32, *,
     if out is None:
         values = values.view(result_dtype.newbyteorder("="))
         return values if result_dtype.isnative else values.astype(result_dtype)
-    if not is_direct:
+    if target is not None and target is not values:
         target[...] = values
     return out

@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
 import math
 import operator
 import types
@@ -90,12 +91,11 @@ class Report:
 @functools.cache
 def _plugin() -> types.ModuleType:
     try:
-        from . import _plugin as plugin
+        return importlib.import_module("._plugin", __package__)
     except ImportError as error:
         raise RegistrationError(
             f"fpconv's plugin for HDF5 cannot be loaded: {error}; it was built without HDF5, or "
             "the libhdf5 that it was built with is not installed") from error
-    return plugin
 
 
 def _check(status: int) -> None:
@@ -115,8 +115,9 @@ def _make_report(plugin: types.ModuleType, c_report: Any) -> Report:
     bugs = {lib.FPCONV_H5_BUG_LOST_CARRY: "lost carry",
             lib.FPCONV_H5_BUG_STICKY_CARRY: "sticky carry"}
     pairs = c_report.pairs[0:c_report.pair_count]
+    major, minor, release = c_report.library_version
     return Report(
-        PROFILES[c_report.profile], tuple(c_report.library_version),
+        PROFILES[c_report.profile], (major, minor, release),
         tuple(PairReport(
             FORMATS[pair.src], FORMATS[pair.dst], orders[pair.src_order], orders[pair.dst_order],
             bool(pair.registered),
@@ -172,9 +173,10 @@ def registered(profile: str = "repaired") -> Iterator[Report]:
     with phil:
         before = _current_profile
         register(profile)
-        report = _last_report
+        found = _last_report
+    assert found is not None
     try:
-        yield report
+        yield found
     finally:
         if before is None:
             unregister()
