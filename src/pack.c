@@ -132,23 +132,30 @@ fpconv_status fpconv_unpack(fpconv_format format, void *dst, const void *src, si
     return FPCONV_OK;
 }
 
-fpconv_status fpconv_convert_to_packed(fpconv_format dst_format, void *dst,
-                                       fpconv_format src_format, const void *src, size_t n,
-                                       fpconv_policy policy)
+/* Of a packed side, whose format has no whole bytes, and the other. */
+static fpconv_status check_packed(fpconv_format packed_format, const void *packed,
+                                  fpconv_format other_format, const void *other, size_t n,
+                                  fpconv_policy policy)
 {
-    if (!fp_format_is_known(dst_format) || !fp_format_is_known(src_format))
+    if (!fp_format_is_known(other_format))
         return FPCONV_ERROR_FORMAT;
-    if (is_whole_bytes(dst_format))
-        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
     if (!fp_policy_is_known(policy))
         return FPCONV_ERROR_POLICY;
     if (n == 0)
         return FPCONV_OK;
-    size_t src_bytes;
-    if (__builtin_mul_overflow(n, fp_formats[src_format].size, &src_bytes))
+    size_t bytes;
+    if (__builtin_mul_overflow(n, fp_formats[other_format].size, &bytes))
         return FPCONV_ERROR_SIZE;
-    const fpconv_status status =
-        check_buffers(dst, fpconv_packed_size(dst_format, n), src, src_bytes);
+    return check_buffers(packed, fpconv_packed_size(packed_format, n), other, bytes);
+}
+
+fpconv_status fpconv_convert_to_packed(fpconv_format dst_format, void *dst,
+                                       fpconv_format src_format, const void *src, size_t n,
+                                       fpconv_policy policy)
+{
+    if (!fp_format_is_known(dst_format) || is_whole_bytes(dst_format))
+        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
+    const fpconv_status status = check_packed(dst_format, dst, src_format, src, n, policy);
     if (status == FPCONV_OK)
         pack_tiles(dst_format, dst, src_format, src, n, policy);
     return status;
@@ -158,19 +165,9 @@ fpconv_status fpconv_convert_from_packed(fpconv_format dst_format, void *dst,
                                          fpconv_format src_format, const void *src, size_t n,
                                          fpconv_policy policy)
 {
-    if (!fp_format_is_known(dst_format) || !fp_format_is_known(src_format))
-        return FPCONV_ERROR_FORMAT;
-    if (is_whole_bytes(src_format))
+    if (!fp_format_is_known(src_format) || is_whole_bytes(src_format))
         return fpconv_convert(dst_format, dst, src_format, src, n, policy);
-    if (!fp_policy_is_known(policy))
-        return FPCONV_ERROR_POLICY;
-    if (n == 0)
-        return FPCONV_OK;
-    size_t dst_bytes;
-    if (__builtin_mul_overflow(n, fp_formats[dst_format].size, &dst_bytes))
-        return FPCONV_ERROR_SIZE;
-    const fpconv_status status =
-        check_buffers(dst, dst_bytes, src, fpconv_packed_size(src_format, n));
+    const fpconv_status status = check_packed(src_format, src, dst_format, dst, n, policy);
     if (status == FPCONV_OK)
         unpack_tiles(dst_format, dst, src_format, src, n, policy);
     return status;
