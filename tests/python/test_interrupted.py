@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import h5py
@@ -186,11 +187,13 @@ def test_memory_is_bounded(tmp_path, target, options):
         data = file.create_dataset("w", (192, 1 << 20), "f4")
         data[-1, -5:] = 1
         file.create_dataset("chunks", (192, 1 << 20), "f4", chunks=(16, 1 << 14))[0, 0] = 1
-    process = convert(source, output, "--to", target, "-q", *options)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, process.stderr.read()
-    assert usage.ru_maxrss * 1024 < 200 * MIB, usage.ru_maxrss
+    # The kernel's own figure of the new process: what wait4 returns has its parent's in it.
+    script = ("import sys; from h5fpconv.cli import main; status = main(sys.argv[1:]); "
+              "print(*(line for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+              "; sys.exit(status)")
+    done = subprocess.run([sys.executable, "-c", script, "convert", source, output, "--to", target, "-q",
+                           *options], capture_output=True, text=True, timeout=300, check=True)
+    assert 10_000 < int(done.stdout.split()[1]) < 200 * 1024, done.stdout
 
 
 def test_same_file_from_one_core_and_from_all(source, tmp_path):
@@ -214,7 +217,10 @@ def test_progress_on_a_terminal_only(source, tmp_path):
     """A bar with bytes and time left; none in a pipe, none with --quiet."""
     command = [*PROGRAM, "convert", source, tmp_path / "out.h5", "--to", "bf16"]
     for options, is_shown in (((), True), (("--quiet",), False)):
-        terminal, inner = pty.openpty()
+        try:
+            terminal, inner = pty.openpty()
+        except OSError:
+            pytest.skip("no terminals here")
         process = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=inner,
                                    env={**os.environ, "TERM": "xterm", "COLUMNS": "100"})
         os.close(inner)
