@@ -19,8 +19,6 @@ import specimens
 from command import converted, dump, errors, run, tool
 from h5py import h5ds
 
-REAL_NETWORK = pathlib.Path(__file__).parents[3] / "shared/data/silero_vad_v5.h5"
-
 WRITERS = {
     "network": specimens.network,
     "storage": specimens.storage,
@@ -451,25 +449,3 @@ def test_output_modes(files, tmp_path):
     assert "/net/0/weight" in text and "bf16" in text and "KiB" in text
     assert run("convert", source, output, "--to", "bf16", "--quiet") == ""
     assert json.loads(run("convert", source, output, "--to", "bf16", "--json", "-q"))["output"] == str(output)
-
-
-def test_real_network(tmp_path):
-    if not REAL_NETWORK.exists():
-        pytest.skip("no real network")
-    output, wide = tmp_path / "out.h5", tmp_path / "wide.h5"
-    with h5py.File(REAL_NETWORK) as file:
-        weights = [item for item in map(file.get, names_in(file)) if isinstance(item, h5py.Dataset)]
-        old = {w.name: w[...] for w in weights}
-    assert len(old) == 14
-    for target in ALL_TARGETS:
-        run("convert", REAL_NETWORK, output, "--to", target)
-        run("back", output, wide)
-        with h5py.File(wide) as file:
-            for name, values in old.items():
-                assert numpy.array_equal(file[name][...], converted(values, target)), (name, target)
-
-
-def names_in(file) -> list[str]:
-    found = []
-    file.visit(found.append)
-    return found

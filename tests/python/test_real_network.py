@@ -1,0 +1,55 @@
+"""A real network's weights through convert, back and diff, where its file is at hand.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import pathlib
+
+import fpconv
+import h5py
+import numpy
+import pytest
+from command import converted, run
+from h5fpconv.targets import TARGET_NAMES
+
+NETWORK = pathlib.Path(__file__).parents[3] / "shared/data/silero_vad_v5.h5"
+
+pytestmark = pytest.mark.skipif(not NETWORK.exists(), reason="no real network")
+
+
+@pytest.fixture(scope="module")
+def weights() -> dict[str, numpy.ndarray]:
+    found = {}
+    with h5py.File(NETWORK) as file:
+        file.visititems(lambda name, item: found.update({"/" + name: item[...]})
+                        if isinstance(item, h5py.Dataset) else None)
+    assert len(found) == 14
+    return found
+
+
+@pytest.mark.parametrize("target", TARGET_NAMES)
+def test_there_and_back(weights, tmp_path, target):
+    """Every value is the library's, and diff finds the figures that numpy does."""
+    output, wide = tmp_path / "out.h5", tmp_path / "wide.h5"
+    run("convert", NETWORK, output, "--to", target)
+    run("back", output, wide)
+    wanted = {name: converted(values, target) for name, values in weights.items()}
+    with h5py.File(wide) as file:
+        for name, values in wanted.items():
+            assert numpy.array_equal(file[name][...], values), name
+    run("diff", output, wide)
+    found = json.loads(run("diff", NETWORK, output, "--json", "--min-sqnr=-100"))
+    for entry in found["datasets"]:
+        values = weights[entry["dataset"]].astype("f8")
+        error = numpy.abs(values - wanted[entry["dataset"]])
+        assert entry["max_abs"] == error.max() and entry["values"] == values.size
+        assert entry["rms"] == pytest.approx(float(numpy.sqrt(numpy.square(error).mean())))
+
+
+@pytest.mark.parametrize("format", [f for f in fpconv.FORMATS if f != "hif8"])
+def test_plain_formats_are_rounded_correctly(weights, tmp_path, format):
+    """To half a ULP; but where weights are beyond the format's range, which diff says."""
+    output = tmp_path / "out.h5"
+    run("convert", NETWORK, output, "--to", format, "--policy", "ocp_sat")
+    is_within = max(abs(w).max() for w in weights.values()) <= fpconv.format_info(format).max
+    run("diff", NETWORK, output, "--max-ulps", "0.5", status=0 if is_within else 1)
