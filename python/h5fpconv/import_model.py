@@ -142,13 +142,17 @@ def write_file(path: str, output: str, reader: Reader, paths: dict[str, str],
     """The whole import, to a path that stands for the output."""
     properties = h5p.create(h5p.FILE_CREATE)
     properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)  # with all that an exception's frames hold
     total = sum(tensor.nbytes for tensor in reader.header.tensors)
     try:
-        file = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, fcpl=properties)
-        write_metadata(file, reader.header.metadata or {})
-        with console.progress(total, "importing") as advance:
-            write_tensors(file, reader, paths, advance)
-        file.close()
+        file = h5f.create(os.fsencode(path), h5f.ACC_TRUNC, properties, access)
+        try:
+            write_metadata(file, reader.header.metadata or {})
+            with console.progress(total, "importing") as advance:
+                write_tensors(file, reader, paths, advance)
+        finally:
+            file.close()
     except OSError as error:
         raise OutputError(f"cannot write {output}: {reason(error)}") from None
 
