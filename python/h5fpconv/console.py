@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Advance = Callable[[int], None]
+
+SHOW_CURSOR = "\r\x1b[K\x1b[?25h"  # what a progress bar hides, on a line of its own
 FOLDED = 16  # characters: names in columns narrower than this are hard to read
 
 

@@ -3,7 +3,6 @@
 SPDX-License-Identifier: MIT
 """
 import argparse
-import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from h5fpconv.cli import add_command
 from h5fpconv.console import Advance, Console, add_output_arguments, format_bytes
 from h5fpconv.convert import decide
 from h5fpconv.names import NAME_ATTRIBUTE, UnusableName, name_of, paths_of
-from h5fpconv.output import check_distinct, complete_file, create, reason, temporary_path
+from h5fpconv.output import check_distinct, complete_file, create, reason, temporary_file
 from h5fpconv.properties import StorageOptions, add_storage_arguments, storage_of
 from h5fpconv.rewrite import rewrite
 from h5fpconv.safetensors import DTYPES, METADATA_KEY, Header, Reader, SafetensorsError, Tensor
@@ -94,16 +93,12 @@ def run(arguments: argparse.Namespace) -> Status:
 def write_converted(arguments: argparse.Namespace, selection: Selection, options: StorageOptions,
                     reader: Reader, paths: dict[str, str], console: Console) -> int:
     """An import to a file that is then converted into the output; the tensors converted."""
-    scratch = temporary_path(os.path.realpath(arguments.output))
-    try:  # a signal may come at once
+    with temporary_file(os.path.realpath(arguments.output)) as scratch:
         create(scratch, 0o600)
         write_file(scratch, arguments.output, reader, paths, console)
         with Source(scratch, arguments.policy) as source:
             decisions = decide(source, selection, arguments.policy, options)
             rewrite(source, arguments.output, decisions, console)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
     return sum(1 for decision in decisions if decision.change)
 
 

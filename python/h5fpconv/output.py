@@ -12,6 +12,9 @@ from h5fpconv.status import OutputError, UsageError
 
 SUFFIX = ".h5fpconv"
 
+# The temporary files that there are, or are about to be: what a signal removes.
+unfinished: set[str] = set()
+
 
 def check_distinct(inputs: Sequence[str], output: str) -> None:
     """UsageError if the output is one of the inputs, by whatever name."""
@@ -28,6 +31,32 @@ def temporary_path(path: str) -> str:
 
 
 @contextlib.contextmanager
+def temporary_file(path: str) -> Iterator[str]:
+    """The name of a file beside `path` for the block to make; at its end there is none.
+
+    It is known before the file is there: a signal may come at once.
+    """
+    temporary = temporary_path(path)
+    unfinished.add(temporary)
+    try:
+        yield temporary
+    finally:
+        remove(temporary)
+        unfinished.discard(temporary)
+
+
+def remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def remove_unfinished() -> None:
+    """What has to be done before the process ends in the middle of a block of this module."""
+    for path in list(unfinished):
+        remove(path)
+
+
+@contextlib.contextmanager
 def complete_file(path: str) -> Iterator[str]:
     """The name of a temporary file, which becomes `path` at the end of the block.
 
@@ -38,8 +67,7 @@ def complete_file(path: str) -> Iterator[str]:
     path = os.path.realpath(path)
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise OutputError(f"{path} is not a regular file")
-    temporary = temporary_path(path)
-    try:  # a signal may come at once
+    with temporary_file(path) as temporary:
         create(temporary, file_mode(path))
         yield temporary
         try:
@@ -48,10 +76,6 @@ def complete_file(path: str) -> Iterator[str]:
             sync(os.path.dirname(path))
         except OSError as error:
             raise OutputError(f"cannot write {path}: {error.strerror}") from None
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def create(path: str, mode: int) -> None:
