@@ -5,7 +5,6 @@ SPDX-License-Identifier: MIT
 import json
 import pathlib
 import random
-import subprocess
 
 import fpconv
 import fpconv.h5
@@ -19,7 +18,6 @@ from h5fpconv.names import UnusableName, paths_of
 from h5fpconv.safetensors import DTYPES, Reader, Writer, tensor_bytes
 from test_safetensors import HAND_MADE, MALFORMED, entry, file_of, mutated
 
-REAL_NETWORK = pathlib.Path(__file__).parents[3] / "shared/data/silero_vad_v5.h5"
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
 
 
@@ -102,25 +100,6 @@ def test_dtypes_that_are_bytes(folder: pathlib.Path) -> None:
         data = bytearray(6)
         reader.read_into(reader.header.tensors[-1], 0, memoryview(data))
         assert file[reader.header.tensors[-1].name][()].tobytes() == data
-
-
-@pytest.mark.skipif(not REAL_NETWORK.exists(), reason="the network's weights are not there")
-def test_the_real_network(folder: pathlib.Path) -> None:
-    """Out of HDF5 and back in, with h5diff and every value's bits."""
-    model, back = folder / "model.safetensors", folder / "back.h5"
-    assert main(["export", "-q", str(REAL_NETWORK), str(model)]) == 0
-    assert main(["import", "-q", str(model), str(back)]) == 0
-    done = subprocess.run(["h5diff", "--exclude-attribute", "/", REAL_NETWORK, back],
-                          capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
-    values = 0
-    with h5py.File(REAL_NETWORK) as a, h5py.File(back) as b:
-        names: list[str] = []
-        a.visititems(lambda name, x: names.append(name) if isinstance(x, h5py.Dataset) else None)
-        for name in names:
-            assert a[name][()].tobytes() == b[name][()].tobytes() and a[name].dtype == b[name].dtype
-            values += a[name].size
-    assert values == 309_632
 
 
 def test_converted_on_the_way(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

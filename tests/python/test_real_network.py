@@ -1,4 +1,4 @@
-"""A real network's weights through convert, back and diff, where its file is at hand.
+"""A real network's weights through convert, back, diff, export and import, where its file is at hand.
 
 SPDX-License-Identifier: MIT
 """
@@ -9,7 +9,7 @@ import fpconv
 import h5py
 import numpy
 import pytest
-from command import converted, run
+from command import converted, run, tool
 from h5fpconv.targets import TARGET_NAMES
 
 NETWORK = pathlib.Path(__file__).parents[3] / "shared/data/silero_vad_v5.h5"
@@ -53,3 +53,15 @@ def test_plain_formats_are_rounded_correctly(weights, tmp_path, format):
     run("convert", NETWORK, output, "--to", format, "--policy", "ocp_sat")
     is_within = max(abs(w).max() for w in weights.values()) <= fpconv.format_info(format).max
     run("diff", NETWORK, output, "--max-ulps", "0.5", status=0 if is_within else 1)
+
+
+def test_out_to_safetensors_and_back(weights, tmp_path):
+    """With h5diff and every value's bits."""
+    model, back = tmp_path / "model.safetensors", tmp_path / "back.h5"
+    run("export", "--quiet", NETWORK, model)
+    run("import", "--quiet", model, back)
+    assert tool("h5diff", "--exclude-attribute", "/", NETWORK, back) == ""
+    with h5py.File(back) as file:
+        for name, values in weights.items():
+            assert file[name].dtype == values.dtype and file[name][...].tobytes() == values.tobytes()
+    assert sum(values.size for values in weights.values()) == 309_632
