@@ -14,9 +14,9 @@ from typing import NoReturn
 import fpconv
 import h5py
 
-from h5fpconv.console import SHOW_CURSOR
+from h5fpconv.console import SHOW_CURSOR, print_error, printing
 from h5fpconv.output import remove_unfinished
-from h5fpconv.status import CommandError, Status, status_epilog
+from h5fpconv.status import CommandError, ReaderGone, Status, status_epilog
 
 # Each command's module, in the order of --help: one a line.
 COMMANDS: dict[str, str] = {
@@ -76,17 +76,20 @@ def add_command(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]
 
 def fail(message: object, status: Status) -> int:
     """One line on standard error."""
-    print(f"h5fpconv: {message}", file=sys.stderr)
+    print_error(message)
     return int(status)
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command; returns its exit status."""
     chosen = argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
-    arguments = make_parser(chosen).parse_args(argv)
     before = {number: signal.signal(number, end_by_signal) for number in SIGNALS}
     try:
+        with printing():  # --help and --version
+            arguments = make_parser(chosen).parse_args(argv)
         return int(arguments.run(arguments))
+    except ReaderGone as error:
+        return int(error.status)
     except CommandError as error:
         return fail(error, error.status)
     except MemoryError:

@@ -8,9 +8,12 @@ when something is drawn, since loading it takes longer than many a command.
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from h5fpconv.status import OutputError, ReaderGone
 
 Advance = Callable[[int], None]
 
@@ -36,6 +39,57 @@ def format_bytes(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
+PLAIN = str.maketrans("▁▂▃▄▅▆▇█━╌…×", ".:-=+*##=-~x")  # for an output without these
+
+
+def readable(text: str, encoding: str) -> str:
+    """The text in characters that an encoding has, and with none that a terminal obeys.
+
+    Names in a file may hold anything: control characters become escapes, as do bytes that
+    are not UTF-8 and what the encoding lacks.
+    """
+    shown = "".join(c if c.isprintable() or c == "\n" else escape(c) for c in text)
+    try:
+        shown.encode(encoding)
+    except UnicodeEncodeError:
+        shown = shown.translate(PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return shown
+
+
+def escape(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8
+        return f"\\x{ord(character) - 0xdc00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
+def output_encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def print_error(message: object) -> None:
+    """One line on standard error."""
+    print(f"h5fpconv: {readable(str(message), 'utf-8')}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def printing() -> Iterator[None]:
+    """For what prints a result: OutputError where it cannot be written, ReaderGone where
+    nobody reads it any more, as in `h5fpconv ... | head`."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
+    except OSError as error:
+        # What is left of it would fail once more at the interpreter's end.
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise ReaderGone from None
+        raise OutputError(f"cannot print the result: {error.strerror}") from None
+
+
 class Console:
     """One command's output, as its --quiet and --json ask for."""
 
@@ -46,17 +100,19 @@ class Console:
     def warn(self, message: str) -> None:
         """A line to standard error, unless --quiet."""
         if not self.quiet:
-            print(f"h5fpconv: {message}", file=sys.stderr)
+            print_error(message)
 
     def say(self, message: str) -> None:
         """A line of the result for people: not with --quiet or --json."""
         if not self.quiet and not self.json:
-            print(message)
+            with printing():
+                print(readable(message, output_encoding()))
 
     def print_json(self, value: Any) -> None:
         """The result for programs.  Inf and NaN, which JSON lacks, become null."""
         if self.json:
-            print(json.dumps(finite_only(value), indent=2, allow_nan=False))
+            with printing():
+                print(json.dumps(finite_only(value), indent=2, allow_nan=False))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *,
               left: Sequence[int] = (0,), title: str | None = None) -> None:
@@ -67,6 +123,8 @@ class Console:
         from rich.console import Console as Terminal
         from rich.table import Table
         from rich.text import Text
+        rows = [[readable(cell, output_encoding()).replace("\n", "\\n") for cell in row]
+                for row in rows]
         table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
         for i, column in enumerate(columns):
             table.add_column(column, justify="left" if i in left else "right",
@@ -79,7 +137,8 @@ class Console:
         elif terminal.width < (least := least_width(columns, rows, left)):
             # rich would leave whole columns out; lines that the terminal breaks lose nothing
             terminal = Terminal(highlight=False, width=least)
-        terminal.print(table)
+        with printing():
+            terminal.print(table)
 
     @contextlib.contextmanager
     def progress(self, total: int, what: str) -> Iterator[Advance]:
@@ -94,11 +153,11 @@ class Console:
         from rich.console import Console as Terminal
         from rich.progress import (BarColumn, DownloadColumn, Progress, TextColumn,
                                    TimeRemainingColumn, TransferSpeedColumn)
-        with Progress(TextColumn("{task.description}"), BarColumn(),
+        with Progress(TextColumn("{task.description}", markup=False), BarColumn(),
                       DownloadColumn(binary_units=True), TransferSpeedColumn(),
                       TimeRemainingColumn(), console=Terminal(stderr=True),
                       transient=True) as bar:
-            task = bar.add_task(what, total=total)
+            task = bar.add_task(readable(what, output_encoding()), total=total)
             yield lambda count: bar.advance(task, count)
 
 

@@ -3,7 +3,6 @@
 SPDX-License-Identifier: MIT
 """
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ HEIGHT = 4  # lines of a histogram
 WIDTH = 64  # columns of one, and exponents where there are no more
 LEVELS = " ▁▂▃▄▅▆▇█"
 NORMAL, SUBNORMAL = "━", "╌"
-PLAIN = str.maketrans("▁▂▃▄▅▆▇█━╌…×", ".:-=+*##=-~x")  # for a terminal without these
 RANGES = ("f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "hif8")
 
 
@@ -41,15 +39,6 @@ def show(inspection: "Inspection", console: Console, is_summary: bool) -> None:
     if inspection.skipped:
         console.say(f"\nwithout floating-point numbers, not inspected: {len(inspection.skipped)} "
                     f"dataset{'s' if len(inspection.skipped) > 1 else ''}")
-
-
-def say(console: Console, line: str) -> None:
-    """A line, in characters that the output's encoding has."""
-    try:
-        line.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        line = line.translate(PLAIN).encode("ascii", "backslashreplace").decode()
-    console.say(line)
 
 
 def number(value: float) -> str:
@@ -153,26 +142,26 @@ def show_results(results: dict[str, Result], console: Console) -> None:
 def show_dataset(item: "Inspected", console: Console) -> None:
     """All of one dataset."""
     found = item.survey
-    say(console, f"{item.name}: {shape_text(item.shape)}, {item.stored}, "
-                 f"{format_bytes(item.kept.bytes)}")
+    console.say(f"{item.name}: {shape_text(item.shape)}, {item.stored}, "
+                f"{format_bytes(item.kept.bytes)}")
     if not found.count:
-        say(console, "  no values")
+        console.say("  no values")
         return
     if item.is_sampled:
-        say(console, f"  a sample: {found.count} of {item.kept.values} values")
-    say(console, f"  minimum {number(found.minimum)}, maximum {number(found.maximum)}, "
-                 f"smallest magnitude above 0 {number(found.smallest)}")
-    say(console, f"  zeros {share(found.zeros, found.count)}, subnormals "
-                 f"{share(item.subnormals, found.count)}, NaN {share(found.nan, found.count)}, "
-                 f"Inf {share(found.infinite, found.count)}")
+        console.say(f"  a sample: {found.count} of {item.kept.values} values")
+    console.say(f"  minimum {number(found.minimum)}, maximum {number(found.maximum)}, "
+                f"smallest magnitude above 0 {number(found.smallest)}")
+    console.say(f"  zeros {share(found.zeros, found.count)}, subnormals "
+                f"{share(item.subnormals, found.count)}, NaN {share(found.nan, found.count)}, "
+                f"Inf {share(found.infinite, found.count)}")
     for line in histogram(found):
-        say(console, line)
+        console.say(line)
     show_results(item.results, console)
     for reason in sorted(set(item.obstacles.values())):
         names = ", ".join(n for n, r in item.obstacles.items() if r == reason)
-        say(console, f"  not {names}: {reason}")
+        console.say(f"  not {names}: {reason}")
     if item.recommendation:
-        say(console, "  " + recommendation_text(item.recommendation))
+        console.say("  " + recommendation_text(item.recommendation))
     console.say("")
 
 
@@ -211,16 +200,16 @@ def show_whole(inspection: "Inspection", console: Console) -> None:
     """The table of the whole file, and what is recommended for it."""
     kept = inspection.kept
     count = len(inspection.inspected)
-    say(console, f"whole file: {count} dataset{'s' if count > 1 else ''}, {kept.values} values, "
-                 f"{format_bytes(kept.bytes)}")
+    console.say(f"whole file: {count} dataset{'s' if count > 1 else ''}, {kept.values} values, "
+                f"{format_bytes(kept.bytes)}")
     if inspection.sample and any(i.is_sampled for i in inspection.inspected):
-        say(console, "  from samples; see the datasets")
+        console.say("  from samples; see the datasets")
     show_results(inspection.whole, console)
     if not inspection.recommendation:
         return
     mixed = inspection.mixed
-    say(console, f"budget {inspection.budget}")
-    say(console, f"  one target for all, {recommendation_text(inspection.recommendation)}")
-    say(console, f"  each dataset its own, as --map writes it: {text_sqnr(mixed.sqnr)}, "
-                 f"{text_bits(mixed.bits)} a value, {format_bytes(mixed.bytes)} instead of "
-                 f"{format_bytes(kept.bytes)}")
+    console.say(f"budget {inspection.budget}")
+    console.say(f"  one target for all, {recommendation_text(inspection.recommendation)}")
+    console.say(f"  each dataset its own, as --map writes it: {text_sqnr(mixed.sqnr)}, "
+                f"{text_bits(mixed.bits)} a value, {format_bytes(mixed.bytes)} instead of "
+                f"{format_bytes(kept.bytes)}")

@@ -14,6 +14,7 @@ class Status(enum.IntEnum):
     INPUT = 3
     OUTPUT = 4
     INTERRUPTED = 130
+    READER_GONE = 141
     TERMINATED = 143
 
 
@@ -22,8 +23,10 @@ STATUS_TEXT: dict[Status, str] = {
     Status.DIFFERENT: "with diff: a difference beyond the given bounds",
     Status.USAGE: "an option or argument is wrong",
     Status.INPUT: "an input file is missing, damaged or not what it should be",
-    Status.OUTPUT: "the output cannot be written; nothing is left under its name",
+    Status.OUTPUT: "the output cannot be written; nothing is left under its name; or the result "
+                   "cannot be printed",
     Status.INTERRUPTED: "interrupted (SIGINT); nothing is left under the output's name",
+    Status.READER_GONE: "nobody reads what it prints any more, as with `head'; files are complete",
     Status.TERMINATED: "ended by SIGTERM; nothing is left under the output's name",
 }
 
@@ -56,3 +59,9 @@ class OutputError(CommandError):
     """The output cannot be written."""
 
     status = Status.OUTPUT
+
+
+class ReaderGone(CommandError):
+    """Standard output is a pipe that nobody reads any more: no fault to speak of."""
+
+    status = Status.READER_GONE

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: MIT
 """
+import os
 import pathlib
 import signal
 import subprocess
@@ -74,3 +75,60 @@ def test_status_after_a_signal(folder: pathlib.Path, number: signal.Signals,
     assert process.returncode == status
     assert error.startswith("h5fpconv: ") and error.count("\n") == 1
     assert set(folder.iterdir()) == before
+
+
+RESULTS = ("convert a.h5 out.h5 --to bf16", "convert a.h5 out.h5 --to bf16 --json", "inspect a.h5",
+           "diff a.h5 b.h5", "convert --help", "--version")
+
+
+@pytest.mark.parametrize("line", RESULTS)
+def test_no_room_for_the_result(folder: pathlib.Path, line: str) -> None:
+    """Whatever is printed: one line of error, and the file that was asked for."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([*H5FPCONV, *line.split()], cwd=folder, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=100)
+    assert done.stderr == "h5fpconv: cannot print the result: No space left on device\n"
+    assert done.returncode == Status.OUTPUT
+    assert (folder / "out.h5").exists() == ("out.h5" in line)
+
+
+@pytest.mark.parametrize("line", RESULTS)
+def test_nobody_reads_the_result(folder: pathlib.Path, line: str) -> None:
+    """As with `| head -1`: nothing is said about it."""
+    with subprocess.Popen([*H5FPCONV, *line.split()], cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        process.stdout = None
+        _, error = process.communicate(timeout=100)
+    assert (process.returncode, error) == (Status.READER_GONE, "")
+    assert (folder / "out.h5").exists() == ("out.h5" in line)
+
+
+@pytest.mark.parametrize("line", ["convert a.h5 out.h5 --to bf16", "inspect a.h5", "diff a.h5 b.h5"])
+def test_without_standard_output(folder: pathlib.Path, line: str) -> None:
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *H5FPCONV, *line.split()], cwd=folder,
+                          stderr=subprocess.PIPE, text=True, timeout=100)
+    assert done.stderr == ""
+    assert done.returncode == (Status.DIFFERENT if line.startswith("diff") else Status.OK)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+@pytest.mark.parametrize("command", ["convert {} out.h5 --to bf16", "inspect {}",
+                                     "inspect --summary {}", "diff {} a.h5"])
+def test_names_for_a_terminal(folder: pathlib.Path, command: str, encoding: str) -> None:
+    """Names with what a terminal obeys, is no UTF-8, or an encoding lacks, are all printed."""
+    with h5py.File(folder / "names.h5", "w") as file:
+        for name in (b"red\x1b[31m", b"return\rx", b"bad\xff", "na\u00efve".encode(),
+                     "\u65e5\u672c".encode(), b"[bold]x"):
+            file["x"] = numpy.arange(4, dtype="f4")
+            file.id.links.move(b"x", file.id, name)
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*H5FPCONV, *command.format("names.h5").split()], cwd=folder,
+                          capture_output=True, timeout=100, env=environment)
+    assert (done.returncode, done.stderr) == (int(command.startswith("diff")), b"")
+    said = done.stdout.decode(encoding)
+    assert not set(map(chr, range(32))) & set(said) - {"\n"}
+    assert r"/red\x1b[31m" in said and r"/return\rx" in said and r"/bad\xff" in said
+    assert ("/na\u00efve" if encoding != "ascii" else r"/na\xefve") in said
+    assert ("/\u65e5\u672c" if encoding == "utf-8" else r"/\u65e5\u672c") in said
+    assert "/[bold]x" in said
