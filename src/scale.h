@@ -172,13 +172,17 @@ FP_CODEC int fp_pow2_limit(size_t dot_length)
     return t;
 }
 
-/* The least e for which amax / 2^e, rounded to f16's 11 bits, is below 2^limit. */
+/* The least e for which amax / 2^e as f16 is below 2^limit, or zero if f16 has no
+ * smaller ones. */
 FP_CODEC int16_t fp_choose_pow2(struct fp_value amax, int limit)
 {
     if (amax.class == VALUE_ZERO)
         return 0;
-    const bool carries = fp_round_shift(amax.significand, 64 - 11, false) >> 11;
-    return (int16_t)(amax.exponent + carries + 1 - limit);
+    const uint64_t bound = fp_pack(FPCONV_F16, fp_power_of_two(limit), FPCONV_OCP);
+    int e = amax.exponent - limit;
+    for (amax.exponent = limit; fp_pack(FPCONV_F16, amax, FPCONV_OCP) >= (bound ? bound : 1); e++)
+        amax.exponent--;
+    return (int16_t)e;
 }
 
 #endif /* FPCONV_SRC_SCALE_H */

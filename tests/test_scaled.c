@@ -78,8 +78,21 @@ static void test_f32_scales(void **state)
 static void test_pow2(void **state)
 {
     (void)state;
-    static const size_t dot_lengths[] = {1,     3,     64,    1023,  1024,
-                                         16376, 16377, 65504, 65505, 10000000};
+    /* from 2^42 on the bound is among f16's subnormals, and in the end below them */
+    static const size_t dot_lengths[] = {1,
+                                         3,
+                                         64,
+                                         1023,
+                                         1024,
+                                         16376,
+                                         16377,
+                                         65504,
+                                         65505,
+                                         10000000,
+                                         SIZE_MAX / (1 << 21),
+                                         SIZE_MAX / (1 << 12),
+                                         SIZE_MAX / 16,
+                                         SIZE_MAX};
     for (size_t i = 0; i < ARRAY_COUNT(dot_lengths); i++) {
         m.scheme =
             (fpconv_scheme){FPCONV_POW2_ROW, FPCONV_F16, FPCONV_SCALE_AMAX, 0, dot_lengths[i]};
