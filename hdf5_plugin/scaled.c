@@ -341,6 +341,13 @@ static bool has_shape(hid_t space, const struct shape *want)
            memcmp(dims, want->dims, (size_t)want->rank * sizeof(dims[0])) == 0;
 }
 
+/* Does H5Dread give what is meant?  A signed code would be clipped to zero. */
+static bool has_type(hid_t type, hid_t want)
+{
+    return H5Tget_class(type) == H5Tget_class(want) && H5Tget_size(type) == H5Tget_size(want) &&
+           (H5Tget_class(want) != H5T_INTEGER || H5Tget_sign(type) == H5Tget_sign(want));
+}
+
 /* A dataset of a group, if it is of this type and shape. */
 static hid_t open_dataset(const struct call *call, hid_t group, const char *name, hid_t want_type,
                           const struct shape *want)
@@ -355,8 +362,7 @@ static hid_t open_dataset(const struct call *call, hid_t group, const char *name
     bool done = false;
     if (type < 0 || space < 0)
         fail(call, "\"%s\" is not a dataset", name);
-    else if (H5Tget_class(type) != H5Tget_class(want_type) ||
-             H5Tget_size(type) != H5Tget_size(want_type))
+    else if (!has_type(type, want_type))
         fail(call, "the dataset \"%s\" is of another type", name);
     else if (!has_shape(space, want))
         fail(call, "the shape of the dataset \"%s\" does not fit the attribute \"shape\"", name);

@@ -354,10 +354,16 @@ static void malformed_groups_are_refused(void **state)
     put_dataset(group, "codes", H5T_IEEE_F64LE, 3, dims);
     check_refused(file, group, "\"codes\" is of another type");
     group = make_group(file, MX8);
+    put_dataset(group, "codes", H5T_STD_I8LE, 3, dims);
+    check_refused(file, group, "\"codes\" is of another type");
+    group = make_group(file, MX8);
     put_dataset(group, "scales", H5T_STD_U8LE, 3, dims);
     check_refused(file, group, "shape of the dataset \"scales\"");
     group = make_group(file, MX8);
     put_dataset(group, "scales", H5T_STD_U16LE, 3, dims);
+    check_refused(file, group, "\"scales\" is of another type");
+    group = make_group(file, POW2); /* one scale a row */
+    put_dataset(group, "scales", H5T_STD_U16LE, 2, dims);
     check_refused(file, group, "\"scales\" is of another type");
     group = make_group(file, MX8);
     assert_true(H5Ldelete(group, "scales", H5P_DEFAULT) >= 0);
