@@ -164,6 +164,19 @@ static void threads_meet_at_the_first_call(void **state)
         in_child(NULL, convert_in_threads, level_from(levels[0]));
 }
 
+/* hif8's tables are made at the first call that needs them. */
+static void threads_meet_at_the_first_call_with_hif8(void **state)
+{
+    (void)state;
+    static const fpconv_format pairs[][2] = {{FPCONV_HIF8, FPCONV_F32}, {FPCONV_F64, FPCONV_HIF8}};
+    for (size_t p = 0; p < ARRAY_COUNT(pairs); p++) {
+        fill_stream(&stream, pairs[p][0], pairs[p][1], FPCONV_OCP);
+        for (size_t l = 0; l < ARRAY_COUNT(levels); l++)
+            for (int i = 0; i < 20; i++)
+                in_child(levels[l], convert_in_threads, level_from(levels[l]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +184,7 @@ int main(void)
         cmocka_unit_test(a_level_can_be_forced_or_falls_back),
         cmocka_unit_test(unknown_names_count_for_nothing),
         cmocka_unit_test(threads_meet_at_the_first_call),
+        cmocka_unit_test(threads_meet_at_the_first_call_with_hif8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
