@@ -481,6 +481,8 @@ static void print_gain(const struct outcome totals[FPCONV_FORMAT_COUNT])
         comparison.loop_not_nearest += o->comparison.loop_not_nearest;
         comparison.unjustified += o->comparison.unjustified;
     }
+    if (loop == 0) /* hif8 alone: HDF5 does not convert it */
+        return;
     report_print("gained: %.1f ms instead of HDF5's %.1f ms, %.0f times as fast; %zu of %zu stored "
                  "values\nare the nearest ones where HDF5's are not; %zu differences unproved\n",
                  ours * 1e3, loop * 1e3, loop / ours, comparison.loop_not_nearest,
