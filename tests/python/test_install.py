@@ -70,6 +70,10 @@ def test_meson_install(tmp_path):
     packages = packages.parent.parent
     if options["prefix"] in ("/usr", "/usr/local"):
         assert "/" + str(packages.relative_to(tmp_path)) in site.getsitepackages()
+    if options["prefix"] in ("/usr", "/usr/local") and shutil.which("dpkg-query"):
+        described, = tmp_path.rglob("fpconv-hdf5.pc")
+        folders = run("pkg-config", "--variable", "pc_path", "pkg-config").strip().split(":")
+        assert "/" + str(described.parent.relative_to(tmp_path)) in folders
     assert package_files() <= {str(path.relative_to(packages)) for path in packages.rglob("*")}
     environment = {**ENVIRONMENT, "PYTHONPATH": str(packages)}
     assert run(sys.executable, "-c", USE, environment=environment).strip() == str(packages / "fpconv")
