@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import dataclasses
+import math
 from typing import Any
 
 from h5py import h5d, h5s
@@ -39,19 +40,40 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     group = parser.add_argument_group(
         "bounds", "Without any, every difference counts.  Differences in structure and of NaN "
         "and Inf always do.")
-    group.add_argument("--atol", metavar="X", type=float, help="bound |b - a| by X + rtol * |a|")
-    group.add_argument("--rtol", metavar="X", type=float, help="bound |b - a| by atol + X * |a|")
-    group.add_argument("--max-ulps", metavar="N", type=float,
+    group.add_argument("--atol", metavar="X", type=parse_bound,
+                       help="bound |b - a| by X + rtol * |a|")
+    group.add_argument("--rtol", metavar="X", type=parse_bound,
+                       help="bound |b - a| by atol + X * |a|")
+    group.add_argument("--max-ulps", metavar="N", type=parse_bound,
                        help="bound |b - a| by N units in the last place, at a, of the coarser "
                             "format (float32 where one is scaled): 0.5 is correct rounding")
-    group.add_argument("--max-rms", metavar="X", type=float,
+    group.add_argument("--max-rms", metavar="X", type=parse_bound,
                        help="bound the root mean square of b - a, per dataset")
-    group.add_argument("--min-sqnr", metavar="DB", type=float,
+    group.add_argument("--min-sqnr", metavar="DB", type=parse_number,
                        help="signal to quantization noise that a dataset must have, in dB")
     add_policy_argument(parser.add_argument_group("conversion"))
     add_selection_arguments(parser, targets=False)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
+
+
+def parse_number(text: str) -> float:
+    """A number that others can be compared with: not NaN."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return number
+
+
+def parse_bound(text: str) -> float:
+    """A number that magnitudes are compared with."""
+    bound = parse_number(text)
+    if bound < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is negative, as no difference is")
+    return bound
 
 
 def run(arguments: argparse.Namespace) -> Status:

@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 """
 import dataclasses
 import math
+import operator
 
 import fpconv
 import numpy
@@ -13,6 +14,7 @@ from h5fpconv.console import Advance
 from h5fpconv.tensors import PlainTensor, Tensor
 
 PIECE_BYTES = 1 << 20
+SAFE_EXPONENT = 480  # squares of 2^480 and 2^-480, and sums of them, are normal float64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Distance:
 
     `nonfinite` counts the places where one is NaN or an Inf and the other is not the
     same; they take no part in the rest.  `beyond` counts those beyond atol + rtol * |a|.
+    `signal` and `noise` are the sums of a^2 and (b - a)^2, long double where float64 is too
+    narrow for them.
     """
 
     count: int = 0
@@ -99,14 +103,16 @@ class Distance:
 
     @property
     def rms(self) -> float:
-        return math.sqrt(self.noise / self.count) if self.count else 0.0
+        return float(numpy.sqrt(self.noise / self.count)) if self.count else 0.0
 
     @property
     def sqnr(self) -> float:
         """Signal to quantization noise in dB; Inf where nothing differs."""
         if self.noise == 0:
             return math.inf
-        return 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf
+        if self.signal == 0 or numpy.isinf(self.noise):
+            return -math.inf
+        return 10 * float(numpy.log10(self.signal) - numpy.log10(self.noise))
 
     def add(self, other: "Distance") -> None:
         for name in ("count", "different", "nonfinite", "beyond", "signal", "noise"):
@@ -125,30 +131,38 @@ class Distance:
         if self.beyond:
             found.append(f"{self.beyond} values beyond atol + rtol * |a|")
         for name, value, bound, is_bad in (
-                ("ULPs", self.ulps.value, bounds.max_ulps, lambda v, b: v > b),
-                ("RMS", self.rms, bounds.max_rms, lambda v, b: v > b),
-                ("SQNR", self.sqnr, bounds.min_sqnr, lambda v, b: v < b)):
+                ("ULPs", self.ulps.value, bounds.max_ulps, operator.gt),
+                ("RMS", self.rms, bounds.max_rms, operator.gt),
+                ("SQNR", self.sqnr, bounds.min_sqnr, operator.lt)):
             if bound is not None and is_bad(value, bound):
                 found.append(f"{name} {value:.6g}, the bound is {bound:.6g}")
         return found
 
 
+def square_sum(values: numpy.ndarray) -> float:
+    """The sum of squares, which neither overflows nor vanishes; values are not negative."""
+    largest = values.max(initial=0.0)
+    if largest and abs(math.frexp(largest)[1]) > SAFE_EXPONENT:
+        values = values.astype(numpy.longdouble)
+    return numpy.square(values).sum()
+
+
+# Signalling NaN, and differences and quotients beyond float64, are what is to be reported.
+@numpy.errstate(all="ignore")
 def measure_box(a: numpy.ndarray, b: numpy.ndarray, box: Box, step: Step, bounds: Bounds) -> Distance:
     """The distance of two boxes of values."""
     a, b = a.astype(numpy.float64), b.astype(numpy.float64)
     same = (a == b) | (numpy.isnan(a) & numpy.isnan(b))
     if same.all():
-        finite = numpy.isfinite(a)
-        return Distance(count=a.size, signal=float(numpy.square(a[finite]).sum()))
+        return Distance(count=a.size, signal=square_sum(numpy.abs(a[numpy.isfinite(a)])))
     nonfinite = ~same & ~(numpy.isfinite(a) & numpy.isfinite(b))
     a, b = (numpy.where(numpy.isfinite(x) & ~nonfinite, x, 0) for x in (a, b))
     error, magnitude = numpy.abs(b - a), numpy.abs(a)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        relative = numpy.where(error > 0, error / magnitude, 0)
+    relative = numpy.where(error > 0, error / magnitude, 0)
     found = Distance(
         count=a.size, different=int(numpy.count_nonzero(~same)),
         nonfinite=int(numpy.count_nonzero(nonfinite)),
-        signal=float(numpy.square(a).sum()), noise=float(numpy.square(error).sum()),
+        signal=square_sum(magnitude), noise=square_sum(error),
         absolute=peak_of(error, box), relative=peak_of(relative, box),
         ulps=peak_of(error / step.size(a), box),
         first_nonfinite=peak_of(nonfinite.astype(float), box).where)

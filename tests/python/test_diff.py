@@ -11,7 +11,7 @@ import h5py
 import numpy
 import pytest
 import specimens
-from command import converted, run
+from command import converted, errors, run
 
 
 def write(path, **datasets):
@@ -155,3 +155,37 @@ def test_large_tensors_in_several_boxes(pair):
 def test_scalars_and_empty(pair):
     assert pair(numpy.float32(2), numpy.float32(3))["datasets"][0]["where"] == []
     assert pair(numpy.zeros((0, 3), "f4"), numpy.zeros((0, 3)), status=0)["datasets"][0]["values"] == 0
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 5e-324])
+def test_squares_beyond_float64(pair, scale):
+    """Noise that float64 cannot square is neither infinite nor nothing."""
+    a = numpy.array([1000, -2000, 3000]) * scale
+    b = numpy.array([1000, -2010, 3000]) * scale
+    options = ("--min-sqnr", "60")
+    found = pair(a, b, *options)["datasets"][0]
+    assert found["rms"] == pytest.approx(10 * scale / 3**0.5, rel=1e-9)
+    assert found["sqnr"] == pytest.approx(10 * math.log10(14e6 / 100), rel=1e-9)
+    assert found["violations"] == [f"SQNR {found['sqnr']:.6g}, the bound is 60"]
+    pair(a, b, "--min-sqnr", "50", status=0)
+
+
+def test_difference_beyond_float64(pair):
+    found = pair(numpy.array([1.7e308, 1]), numpy.array([-1.7e308, 1]), "--min-sqnr", "0")["datasets"][0]
+    assert found["where"] == [0] and found["violations"] == ["SQNR -inf, the bound is 0"]
+
+
+def test_nothing_on_standard_error(tmp_path):
+    """numpy does not warn about the values that diff is there to find."""
+    a = numpy.array([0x7f800001, 0x7f7fffff, 0, 1], "u4").view("f4")
+    paths = write(tmp_path / "a.h5", w=a, d=numpy.array([1e308, -1e308])), \
+        write(tmp_path / "b.h5", w=a[::-1], d=numpy.array([-1e308, 1e308]))
+    assert errors("diff", *paths, status=1) == ""
+
+
+@pytest.mark.parametrize("option", ["--atol", "--rtol", "--max-ulps", "--max-rms", "--min-sqnr"])
+def test_bounds_that_are_none(option):
+    for value in ("nan", "x"):
+        assert "is not a number" in errors("diff", "a.h5", "b.h5", f"{option}={value}", status=2)
+    if option != "--min-sqnr":
+        assert "is negative" in errors("diff", "a.h5", "b.h5", f"{option}=-1", status=2)
