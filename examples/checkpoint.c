@@ -45,8 +45,10 @@ int main(int argc, char **argv)
     /* The copy: nothing but the datatype says bfloat16. */
     const hid_t out = H5Fcreate(argv[3], H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
     check(out);
-    const hid_t copy = H5Dcreate2(out, name, fpconv_h5_type(FPCONV_BF16), shape, H5P_DEFAULT,
-                                  H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t link = H5Pcreate(H5P_LINK_CREATE);
+    check(H5Pset_create_intermediate_group(link, 1)); /* those in the name */
+    const hid_t copy =
+        H5Dcreate2(out, name, fpconv_h5_type(FPCONV_BF16), shape, link, H5P_DEFAULT, H5P_DEFAULT);
     check(copy);
     check(H5Dwrite(copy, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, before));
 
@@ -58,6 +60,7 @@ int main(int argc, char **argv)
     printf("%zu weights, largest relative error %.3g\n", n, worst);
 
     H5Dclose(copy);
+    H5Pclose(link);
     H5Fclose(out);
     H5Sclose(shape);
     H5Dclose(weights);

@@ -25,14 +25,15 @@ static void checkpoint_copies_and_reads_back(void **state)
     const hsize_t shape[] = {ROWS, COLUMNS};
     const hid_t space = H5Screate_simple(2, shape, NULL);
     hid_t file = H5Fcreate(in, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(H5Gcreate2(file, "net", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     hid_t set =
-        H5Dcreate2(file, "layer", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        H5Dcreate2(file, "net/layer", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, weights) >= 0);
     H5Dclose(set);
     H5Fclose(file);
     H5Sclose(space);
 
-    snprintf(command, sizeof(command), "'%s' %s layer %s", example, in, out);
+    snprintf(command, sizeof(command), "'%s' %s net/layer %s", example, in, out);
     FILE *output = popen(command, "r");
     assert_non_null(output);
     assert_non_null(fgets(line, sizeof(line), output));
@@ -47,7 +48,7 @@ static void checkpoint_copies_and_reads_back(void **state)
     static uint16_t codes[N];
     const hid_t bf16 = native_type(FPCONV_BF16);
     file = H5Fopen(out, H5F_ACC_RDONLY, H5P_DEFAULT);
-    set = H5Dopen2(file, "layer", H5P_DEFAULT);
+    set = H5Dopen2(file, "net/layer", H5P_DEFAULT);
     const hid_t type = H5Dget_type(set);
     assert_true(H5Tequal(type, bf16) > 0);
     assert_true(H5Dread(set, bf16, H5S_ALL, H5S_ALL, H5P_DEFAULT, codes) >= 0);
@@ -61,10 +62,10 @@ static void checkpoint_copies_and_reads_back(void **state)
     H5Fclose(file);
 
     /* It does not overwrite, and says when there is nothing to read. */
-    snprintf(command, sizeof(command), "'%s' %s layer %s 2>&1 | grep -qi 'file exists'", example,
-             in, out);
+    snprintf(command, sizeof(command), "'%s' %s net/layer %s 2>&1 | grep -qi 'file exists'",
+             example, in, out);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof(command), "'%s' %s/no.h5 layer %s/2.h5 >/dev/null 2>&1", example,
+    snprintf(command, sizeof(command), "'%s' %s/no.h5 net/layer %s/2.h5 >/dev/null 2>&1", example,
              directory, directory);
     assert_int_not_equal(system(command), 0);
     snprintf(command, sizeof(command), "rm -r %s", directory);
