@@ -104,4 +104,7 @@ def unpack(packed: Any, format: FormatLike, shape: int | Sequence[int], *,
     codes, source = _destination(out, lengths, format_info(name).storage, source)
     if n:
         check(lib.fpconv_unpack(format_index(name), address(codes), address(source), n))
-    return codes if out is not None else codes.view(dtype)
+    if out is not None:
+        return codes
+    codes = codes.view(dtype.newbyteorder("="))
+    return codes if dtype.isnative else codes.astype(dtype)

@@ -65,8 +65,8 @@ class Scheme:
                                  "finite and positive")
             object.__setattr__(self, "tensor_scale", rounded)
         object.__setattr__(self, "dot_length", operator.index(self.dot_length))
-        if self.dot_length < 0:
-            raise ValueError(f"dot_length is {self.dot_length}; it cannot be negative")
+        if not 0 <= self.dot_length < 1 << 63:
+            raise ValueError(f"dot_length is {self.dot_length}; it has to be a number of elements")
         # With no rows the library says only whether there is such a scheme.
         status = lib.fpconv_quantize(self._c(0, 0, self.tensor_scale or 1.0), 0, 0, ffi.NULL, 0,
                                      ffi.NULL, lib.FPCONV_F32, ffi.NULL, 0)

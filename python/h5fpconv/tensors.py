@@ -12,6 +12,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from types import TracebackType
+from typing import NoReturn
 
 import fpconv
 import fpconv.h5
@@ -314,7 +315,7 @@ class LayoutReader:
         if self.number(b"block") != self.scheme.block:
             self.fail("its blocks are of another size than its scheme's")
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str) -> NoReturn:
         raise InputError(f"the scaled tensor {self.name!r}: {message}")
 
     def value(self, name: bytes) -> numpy.ndarray:
@@ -323,6 +324,8 @@ class LayoutReader:
         attribute = h5a.open(self.group, name)
         if attribute.get_type().get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.STRING):
             self.fail(f"the attribute {name.decode()!r} has an unexpected type")
+        if attribute.get_space().get_simple_extent_type() == h5s.NULL:
+            self.fail(f"the attribute {name.decode()!r} is empty")
         value = numpy.empty(attribute.shape, attribute.dtype)
         attribute.read(value)
         if value.size == 0:
@@ -349,12 +352,10 @@ class LayoutReader:
             scale = float(self.value(b"tensor_scale").reshape(-1)[0])
         if scaling in ("pow2_row", "pow2_column"):
             length = self.number(b"dot_length")
-        scheme = fpconv.Scheme(scaling, element, rule, scale, length)
         try:  # whether they go together, the library knows
-            fpconv.quantize(numpy.zeros((1, 1), numpy.float32), scheme)
+            return fpconv.Scheme(scaling, element, rule, scale, length)
         except ValueError as error:
             self.fail(f"scheme {scaling!r}, element {element!r}, rule {rule!r}: {error}")
-        return scheme
 
     def open(self, name: bytes, shape: tuple[int, ...], datatype: h5t.TypeID) -> h5d.DatasetID:
         try:

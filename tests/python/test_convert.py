@@ -449,3 +449,19 @@ def test_output_modes(files, tmp_path):
     assert "/net/0/weight" in text and "bf16" in text and "KiB" in text
     assert run("convert", source, output, "--to", "bf16", "--quiet") == ""
     assert json.loads(run("convert", source, output, "--to", "bf16", "--json", "-q"))["output"] == str(output)
+
+
+def test_scaled_groups_of_others(tmp_path):
+    """Given scales are read as any; an attribute without a value is none."""
+    values = numpy.random.default_rng(8).standard_normal((6, 40)).astype("f4")
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["w"] = values
+    run("convert", tmp_path / "in.h5", tmp_path / "out.h5", "--to", "mxfp4")
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        file["w"].attrs["scale_rule"] = numpy.bytes_(b"given")
+    run("back", tmp_path / "out.h5", tmp_path / "back.h5")
+    with h5py.File(tmp_path / "back.h5") as file:
+        numpy.testing.assert_array_equal(file["w"], converted(values, "mxfp4"))
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        file["w"].attrs["fpconv_scaled_version"] = h5py.Empty("i4")
+    assert "'fpconv_scaled_version' is empty" in errors("inspect", tmp_path / "out.h5", status=3)

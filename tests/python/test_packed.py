@@ -50,6 +50,8 @@ def test_formats_of_whole_bytes():
     assert fpconv.unpack(fpconv.pack(codes.astype(">u2"), "bf16"), "bf16", 2).tolist() == codes.tolist()
     half = fpconv.unpack(numpy.float16([1.5]).tobytes(), numpy.float16, 1)
     assert half.dtype == numpy.float16 and half.tolist() == [1.5]
+    half = fpconv.unpack(numpy.float16([1.5]).tobytes(), ">f2", 1)
+    assert half.dtype == numpy.dtype(">f2") and half.tolist() == [1.5]
 
 
 def test_out():

@@ -287,6 +287,7 @@ def test_scheme_errors():
         (lambda: fpconv.scheme("nvfp4", tensor_scale=1e39), "tensor_scale is 1e"),
         (lambda: fpconv.scheme("nvfp4", tensor_scale=1e-60), "tensor_scale is 1e-60"),
         (lambda: fpconv.scheme("pow2_row", dot_length=-1), "dot_length is -1"),
+        (lambda: fpconv.scheme("pow2_row", dot_length=2**70), f"dot_length is {2**70}"),
     ]
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
