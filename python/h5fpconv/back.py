@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> Status:
     with Source(arguments.input, arguments.policy) as source:
         decisions = [decide(tensor, selection, find_target(arguments.to), arguments.policy, options)
                      for tensor in source.tensors()]
+        console.warn_of_unused(selection.unused(d.tensor.names for d in decisions), source.path)
         if not arguments.dry_run:
             rewrite(source, arguments.output, decisions, console)
     report(arguments, decisions, console)

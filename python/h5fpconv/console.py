@@ -102,6 +102,11 @@ class Console:
         if not self.quiet:
             print_error(message)
 
+    def warn_of_unused(self, patterns: Sequence[str], path: str) -> None:
+        """Names the patterns that fit nothing in a file, which may be misspelt."""
+        for pattern in patterns:
+            self.warn(f"no such dataset of {path} fits the pattern {pattern!r}")
+
     def say(self, message: str) -> None:
         """A line of the result for people: not with --quiet or --json."""
         if not self.quiet and not self.json:

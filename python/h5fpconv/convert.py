@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> Status:
     console = Console(arguments)
     with Source(arguments.input, arguments.policy) as source:
         decisions = decide(source, selection, arguments.policy, options)
+        console.warn_of_unused(selection.unused(d.tensor.names for d in decisions), source.path)
         if not arguments.dry_run:
             rewrite(source, arguments.output, decisions, console)
     report(arguments, decisions, console)

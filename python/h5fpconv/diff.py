@@ -82,7 +82,10 @@ def run(arguments: argparse.Namespace) -> Status:
                     arguments.min_sqnr)
     console = Console(arguments)
     with Source(arguments.a, arguments.policy) as a, Source(arguments.b, arguments.policy) as b:
-        found = compare(a, b, selection_of(arguments), bounds, console)
+        selection = selection_of(arguments)
+        for pattern in selection.unused(o.names for f in (a, b) for o in f.objects.values()):
+            console.warn(f"nothing in {a.path} or {b.path} fits the pattern {pattern!r}")
+        found = compare(a, b, selection, bounds, console)
     found.report(console, arguments)
     return Status.OK if found.is_good else Status.DIFFERENT
 

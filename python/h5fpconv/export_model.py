@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> Status:
     check_distinct([arguments.input], arguments.output)
     with Source(arguments.input) as source:
         exports = list(find_exports(source, selection))
+        console.warn_of_unused(selection.unused(
+            o.names for o in source.objects.values() if o.kind is Kind.DATASET), source.path)
         metadata = read_metadata(source.id)
         warn_of_losses(console, source, exports, metadata)
         with complete_file(arguments.output) as temporary:

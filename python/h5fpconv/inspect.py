@@ -176,6 +176,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> Inspection:
     budget, policy = arguments.budget, arguments.policy
     with Source(arguments.input, policy) as source:
         tensors = source.tensors()
+        console.warn_of_unused(selection.unused(t.names for t in tensors), source.path)
         chosen = [t for t in tensors if selection.includes(t.names, t.value_bytes)]
         known = {t.object.address for t in tensors}
         skipped = [o.name for o in source.objects.values() if o.kind is Kind.DATASET

@@ -9,6 +9,7 @@ any number of names, `?` and `[...]` as in a shell.  One that does not begin wit
 import argparse
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -50,6 +51,13 @@ def matches(path: str, patterns: Iterable[str]) -> bool:
     return any(compile_pattern(pattern).fullmatch(path) for pattern in patterns)
 
 
+def literal_path(pattern: str) -> str | None:
+    """The one path that a pattern fits; None for one that may fit several."""
+    path = re.sub(r"\[([*?\[])\]", r"\1", pattern)
+    is_literal = pattern.startswith("/") and not re.search(r"[*?\[]", re.sub(r"\[[*?\[]\]", "", pattern))
+    return "/" + path.strip("/") if is_literal else None
+
+
 def parse_size(text: str) -> int:
     """A number of bytes with an optional unit of 1024: 4096, 64K, 1.5M, 2G."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
@@ -85,20 +93,48 @@ class Selection:
         patterns = (*self.only, *(pattern for pattern, _ in self.map))
         return any(matches(p, patterns) for p in paths)
 
+    def unused(self, objects: Iterable[Sequence[str]]) -> list[str]:
+        """The patterns that none of the objects, each by its paths, fits."""
+        paths = {path for names in objects for path in names}
+
+        def is_used(pattern: str) -> bool:
+            literal = literal_path(pattern)
+            if literal is not None:
+                return literal in paths
+            return any(matches(path, (pattern,)) for path in paths)
+
+        patterns = dict.fromkeys((*self.only, *self.skip, *(pattern for pattern, _ in self.map)))
+        return [pattern for pattern in patterns if not is_used(pattern)]
+
+    @functools.cached_property
+    def rules_by_path(self) -> dict[str, int]:
+        """The first rule of the map for each path that is written out: a map that inspect
+        made has a line for each of what may be thousands of datasets."""
+        found: dict[str, int] = {}
+        for i, (pattern, _) in enumerate(self.map):
+            path = literal_path(pattern)
+            if path is not None:
+                found.setdefault(path, i)
+        return found
+
+    @functools.cached_property
+    def other_rules(self) -> list[int]:
+        return [i for i, (pattern, _) in enumerate(self.map) if literal_path(pattern) is None]
+
     def target(self, paths: Sequence[str], size: int) -> Target | None:
         """What the object becomes; None if it stays as it is."""
         if not self.includes(paths, size):
             return None
-        for pattern, target in self.map:
-            if any(matches(p, (pattern,)) for p in paths):
-                return target
-        return self.default
+        fitting = [self.rules_by_path[p] for p in paths if p in self.rules_by_path]
+        fitting += itertools.islice((i for i in self.other_rules
+                                     if any(matches(p, (self.map[i][0],)) for p in paths)), 1)
+        return self.map[min(fitting)][1] if fitting else self.default
 
 
 def read_map(path: str, rule: str | None) -> tuple[tuple[str, Target | None], ...]:
     """The lines `PATTERN TARGET` of a file; `#` begins a comment."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             lines = [line.partition("#")[0].strip() for line in file]
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the map {path}: {error}") from None
@@ -106,12 +142,13 @@ def read_map(path: str, rule: str | None) -> tuple[tuple[str, Target | None], ..
     for number, line in enumerate(lines, 1):
         if not line:
             continue
-        pattern, _, name = line.rpartition(" ")
-        if not pattern.strip():
+        *before, name = line.rsplit(None, 1)
+        if not before:
             raise UsageError(f"{path}, line {number}: expected a pattern and a target")
+        pattern = before[0]
         try:
-            compile_pattern(pattern.strip())
-            rules.append((pattern.strip(), None if name == KEEP else find_scheme(name, rule)))
+            compile_pattern(pattern)
+            rules.append((pattern, None if name == KEEP else find_scheme(name, rule)))
         except UsageError as error:
             raise UsageError(f"{path}, line {number}: {error}") from None
     return tuple(rules)

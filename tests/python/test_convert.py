@@ -443,6 +443,16 @@ def test_map(files, tmp_path):
     assert "line 2" in errors("convert", source, output, "--map", rules, status=2)
 
 
+@pytest.mark.parametrize("command", ["convert {} {} --to bf16 --dry-run", "back {} {} --dry-run",
+                                     "inspect {}", "diff {0} {0}", "export {} {}"])
+def test_patterns_that_fit_nothing(files, tmp_path, command):
+    """Are named, as they may be misspelt."""
+    line = command.format(files("network"), tmp_path / "out").split()
+    said = errors(*line, "--only", "wieght", "--only", "weight", status=0)
+    assert "fits the pattern 'wieght'" in said and "'weight'" not in said
+    assert errors(*line, "--only", "wieght", "--only", "weight", "--quiet", status=0) == ""
+
+
 def test_output_modes(files, tmp_path):
     source, output = files("network"), tmp_path / "out.h5"
     text = run("convert", source, output, "--to", "bf16")

@@ -3,10 +3,12 @@
 SPDX-License-Identifier: MIT
 """
 import argparse
+import itertools
+import time
 
 import fpconv
 import pytest
-from h5fpconv.select import Selection, matches, parse_size
+from h5fpconv.select import Selection, literal_path, matches, parse_size, read_map
 from h5fpconv.status import UsageError
 from h5fpconv.targets import TARGET_NAMES, Storage, find_target
 
@@ -61,3 +63,41 @@ def test_targets():
     for name, rule in (("mxfp4", "amax"), ("nvfp4", "floor"), ("bf16", "ceil"), ("none", None)):
         with pytest.raises(UsageError):
             find_target(name, rule)
+
+
+@pytest.mark.parametrize("pattern, path", [
+    ("/a/b", "/a/b"), ("/a[*]/[?][[]", "/a*/?["), ("/a/", "/a"), ("a/b", None), ("/a/*", None),
+    ("/a?", None), ("/[ab]", None), ("/**", None), ("/a[", None)])
+def test_literal_paths(pattern, path):
+    assert literal_path(pattern) == path
+    assert path is None or matches(path, [pattern])
+
+
+def test_first_rule_decides():
+    """Whether it is written out or not."""
+    bf16, f16 = find_target("bf16"), find_target("f16")
+    for rules in itertools.permutations((("/a", bf16), ("/*", f16), ("/a", None), ("?", None))):
+        assert Selection(map=rules).target(["/x/b", "/a"], 0) is rules[0][1] or rules[0][0] == "?"
+        assert Selection(map=rules).target(["/b"], 0) is dict(rules)[
+            next(p for p, _ in rules if p in ("/*", "?"))]
+
+
+def test_unused():
+    chosen = Selection(only=("w", "/a/x"), skip=("/no/**",), map=(("/a/w", None), ("/b[*]", None)))
+    assert chosen.unused([["/a/w", "/c"], ["/b*"]]) == ["/a/x", "/no/**"]
+
+
+def test_lines_of_a_map(tmp_path):
+    """A mark of byte order, tabs and ends of lines as other systems write them."""
+    path = tmp_path / "map"
+    path.write_bytes(b"\xef\xbb\xbf/a b\tbf16\r\n/c  keep # why\r\n")
+    assert read_map(str(path), None) == (("/a b", find_target("bf16")), ("/c", None))
+
+
+def test_large_map_takes_linear_time():
+    """A line for each of 20,000 datasets: 400 million comparisons would take minutes."""
+    names = [f"/g/d{i}" for i in range(20_000)]
+    chosen = Selection(map=tuple((name, None) for name in names), default=find_target("bf16"))
+    begin = time.process_time()
+    assert not any(chosen.target([name], 0) for name in names) and not chosen.unused([names])
+    assert time.process_time() - begin < 5
