@@ -68,6 +68,7 @@ def browser(folder):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
     driver.set_page_load_timeout(60)
+    driver.get("about:blank")  # or what the browser's own first page asks for may come late
     yield driver
     driver.quit()
 
