@@ -10,6 +10,7 @@ from h5py import h5d, h5p, h5z
 
 from h5fpconv.boxes import box_shape
 from h5fpconv.select import parse_size
+from h5fpconv.status import UsageError
 
 DEFAULT_CHUNK_BYTES = 1 << 20
 Filter = tuple[int, int, tuple[int, ...]]  # code, flags, parameters
@@ -39,6 +40,11 @@ def add_storage_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def storage_of(arguments: argparse.Namespace) -> StorageOptions:
+    """Raises UsageError for what cannot be together."""
+    if arguments.contiguous and (arguments.gzip is not None or arguments.shuffle):
+        raise UsageError("--contiguous goes without filters, and --gzip and --shuffle are some")
+    if arguments.chunks == 0:
+        raise UsageError("--chunks 0: a chunk has at least one element")
     return StorageOptions(arguments.gzip, arguments.shuffle, arguments.chunks, arguments.contiguous)
 
 

@@ -280,7 +280,7 @@ class UnscaleChange:
         old = self.tensor.codes.get_create_plist()
         chunk = chosen_chunk(old, self.tensor.shape, self.dtype.itemsize, options, needed=False)
         if chunk and chunk == chunk_of(old):
-            chunk = self.tensor.unit
+            chunk = within(self.tensor.unit, self.limits())
         made = make_properties(old, chunk, chosen_filters(old, options))
         if h5a.exists(self.tensor.group, FILL_VALUE):
             value = numpy.empty((), self.dtype)
@@ -300,18 +300,20 @@ class UnscaleChange:
         self.stored_bytes = self.writer.dataset.get_storage_size()
 
     def space(self) -> h5s.SpaceID:
-        """The tensor's shape, as far as its codes can grow that far."""
+        limits = self.tensor.shape if chunk_of(self.properties) is None else self.limits()
+        return h5s.create_simple(self.tensor.shape, limits)
+
+    def limits(self) -> tuple[int, ...]:
+        """The tensor's maximal shape, as far as its codes can grow."""
         shape = self.tensor.shape
         limits = self.tensor.codes.get_space().get_simple_extent_dims(True)
-        if limits == self.tensor.codes.shape or chunk_of(self.properties) is None:
-            return h5s.create_simple(shape)
         last = limits[-1]
         if last == self.tensor.codes.shape[-1]:
             last = shape[-1]
         elif last != UNLIMITED:
             bits = fpconv.format_info(self.tensor.format).bits
             last = last * 8 * code_type(self.tensor.scheme).get_size() // bits
-        return h5s.create_simple(shape, (*limits[:-1], last))
+        return (*limits[:-1], last)
 
     def decode_box(self, box: Box) -> tuple[Box, numpy.ndarray | None]:
         values = self.tensor.read(box, self.dtype)

@@ -475,3 +475,26 @@ def test_scaled_groups_of_others(tmp_path):
     with h5py.File(tmp_path / "out.h5", "r+") as file:
         file["w"].attrs["fpconv_scaled_version"] = h5py.Empty("i4")
     assert "'fpconv_scaled_version' is empty" in errors("inspect", tmp_path / "out.h5", status=3)
+
+
+@pytest.mark.parametrize("target", ["mxfp4", "mxfp8_e4m3", "nvfp4", "row_e2m1", "column_e3m2", "pow2_row"])
+@pytest.mark.parametrize("shape", [(1,), (9,), (1, 1), (1, 9), (5, 31), (5, 33), (2, 3, 3)])
+def test_chunks_narrower_than_a_block(tmp_path, target, shape):
+    """There and back in chunks, of a tensor of fixed size and of one that can grow."""
+    values = numpy.random.default_rng(9).standard_normal(shape).astype("f4")
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["fixed"] = values
+        file.create_dataset("grows", data=values, chunks=(1,) * len(shape), maxshape=(None,) * len(shape))
+    run("convert", tmp_path / "in.h5", tmp_path / "out.h5", "--to", target, "--gzip", "4")
+    run("back", tmp_path / "out.h5", tmp_path / "back.h5")
+    with h5py.File(tmp_path / "back.h5") as file:
+        for dataset in file.values():
+            numpy.testing.assert_array_equal(dataset, converted(values, target))
+            assert dataset.chunks
+        assert file["fixed"].maxshape == shape and file["grows"].maxshape == (None,) * len(shape)
+
+
+@pytest.mark.parametrize("options", ["--contiguous --gzip 4", "--contiguous --shuffle", "--chunks 0"])
+def test_storage_that_cannot_be(tmp_path, options):
+    for command in (["convert", "--to", "bf16"], ["back"]):
+        errors(*command, "in.h5", tmp_path / "out.h5", *options.split(), status=2)
