@@ -25,6 +25,7 @@ typedef __mmask32 mask16;
 typedef __mmask16 mask32;
 
 #define VEC_HAS_TERNARY_LOGIC
+#define VEC_MULTIPLICATION_KEEPS_NAN
 #define VEC_HAS_MASKED_MEMORY
 #include "lanes.h"
 
@@ -95,11 +96,6 @@ LANES vec u16_decrement(vec a, mask16 where)
 LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
     return _mm512_mask_or_epi32(a, _mm512_test_epi32_mask(b, b), a, u32_set(1));
-}
-
-LANES vec u32_clear_where_zero(vec a, vec b)
-{
-    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(b, b), a);
 }
 
 /* The largest of each lane of four over the quarters of a vector. */

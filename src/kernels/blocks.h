@@ -111,6 +111,21 @@ static uint32_t mx_quotients(void *restrict dst, uint8_t *restrict scales, const
 /* Products of f32 elements between 2^-22 and 2^17 with these scales are normal. */
 enum { PRODUCT_CODE_MIN = 127 - 104, PRODUCT_CODE_MAX = 127 + 110 };
 
+/* The scale's code is an f32's exponent field.  A product of NaN is that NaN with the
+ * x86's multiplication; ARM's may be told otherwise, so that there integers do it. */
+LANES vec scale_elements(vec value, uint8_t code)
+{
+#ifdef VEC_MULTIPLICATION_KEEPS_NAN
+    return f32_multiply(value, u32_set((uint32_t)code << 23));
+#else
+    const vec shift = u32_set(((uint32_t)code - 127) << 23);
+    const vec magnitude = vec_clear(value, u32_set(0x80000000));
+    const mask32 is_finite = s32_greater(u32_set(0x7f800000), magnitude);
+    const vec added = u32_select(is_finite, shift, u32_set(0));
+    return u32_add(value, u32_clear_where_zero(added, magnitude));
+#endif
+}
+
 static uint32_t mx_products(void *values, const uint8_t *scales, size_t blocks)
 {
     char *p = values;
@@ -120,14 +135,8 @@ static uint32_t mx_products(void *values, const uint8_t *scales, size_t blocks)
             unusual |= UINT32_C(1) << b;
             continue;
         }
-        const vec shift = u32_set(((uint32_t)scales[b] - 127) << 23);
-        for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES) {
-            const vec value = vec_load(p + i);
-            const vec magnitude = vec_clear(value, u32_set(0x80000000));
-            const mask32 is_finite = s32_greater(u32_set(0x7f800000), magnitude);
-            const vec added = u32_select(is_finite, shift, u32_set(0));
-            vec_store(p + i, u32_add(value, u32_clear_where_zero(added, magnitude)));
-        }
+        for (int i = 0; i < BLOCK_BYTES; i += VEC_BYTES)
+            vec_store(p + i, scale_elements(vec_load(p + i), scales[b]));
     }
     return unusual;
 }

@@ -9,6 +9,8 @@
 
 typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 
+#define VEC_MULTIPLICATION_KEEPS_NAN
+
 #define u8_add_saturate MM(adds_epu8)
 #define u8_min MM(min_epu8)
 #define u8_equal MM(cmpeq_epi8)
@@ -28,11 +30,6 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 LANES vec u8_clear_where_zero(vec a, vec b)
 {
     return vec_clear(a, u8_equal(b, u8_set(0)));
-}
-
-LANES vec u32_clear_where_zero(vec a, vec b)
-{
-    return vec_clear(a, MM(cmpeq_epi32)(b, u32_set(0)));
 }
 
 LANES mask16 u16_greater(vec a, vec b)
