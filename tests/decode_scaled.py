@@ -122,4 +122,5 @@ def main():
                 print(name, text(file[name].attrs["scheme"]), text(file[name].attrs["element"]), "ok")
 
 
-main()
+if __name__ == "__main__":
+    main()
