@@ -11,7 +11,6 @@ a cast from it by ml_dtypes gives the code; products are exact in float64.
 """
 import ctypes
 import sys
-from pathlib import Path
 
 import h5py
 import ml_dtypes
@@ -39,7 +38,7 @@ class Scheme(ctypes.Structure):
     ]
 
 
-library = ctypes.CDLL(sys.argv[1])
+library, network = ctypes.CDLL(sys.argv[1]), sys.argv[2]
 size, pointer = ctypes.c_size_t, ctypes.c_void_p
 library.fpconv_quantize.argtypes = [
     ctypes.POINTER(Scheme), size, size, pointer, size, pointer, ctypes.c_int, pointer, size]
@@ -166,9 +165,8 @@ def main():
             x[random.random(shape) < 0.05] = 0
             check_all(f"random {spread_bits} {shape}", x)
             checked += x.size
-    weights = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-    if weights and weights.exists():
-        with h5py.File(weights, "r") as file:
+    if network:
+        with h5py.File(network, "r") as file:
 
             def visit(name, item):
                 nonlocal checked

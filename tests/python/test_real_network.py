@@ -1,9 +1,11 @@
-"""A real network's weights through convert, back, diff, export and import, where its file is at hand.
+"""A real network's weights through convert, back, diff, export and import.
 
 SPDX-License-Identifier: MIT
+
+meson setup -Dnetwork=FILE.h5 names the file; without it this is no test.
 """
 import json
-import pathlib
+import os
 
 import fpconv
 import h5py
@@ -12,9 +14,7 @@ import pytest
 from command import converted, run, tool
 from h5fpconv.targets import TARGET_NAMES
 
-NETWORK = pathlib.Path(__file__).parents[3] / "shared/data/silero_vad_v5.h5"
-
-pytestmark = pytest.mark.skipif(not NETWORK.exists(), reason="no real network")
+NETWORK = os.environ["FPCONV_TEST_NETWORK"]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def weights() -> dict[str, numpy.ndarray]:
     with h5py.File(NETWORK) as file:
         file.visititems(lambda name, item: found.update({"/" + name: item[...]})
                         if isinstance(item, h5py.Dataset) else None)
-    assert len(found) == 14
+    assert found
     return found
 
 
@@ -64,4 +64,3 @@ def test_out_to_safetensors_and_back(weights, tmp_path):
     with h5py.File(back) as file:
         for name, values in weights.items():
             assert file[name].dtype == values.dtype and file[name][...].tobytes() == values.tobytes()
-    assert sum(values.size for values in weights.values()) == 309_632
