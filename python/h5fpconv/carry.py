@@ -9,10 +9,11 @@ objects; committed datatypes, which stay shared; and links of all kinds.
 from collections.abc import Iterator
 from typing import Protocol
 
-from h5py import h5, h5a, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t
+from h5py import h5a, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t
 from h5py._objects import ObjectID
 
 from h5fpconv import hdf5
+from h5fpconv.attributes import attribute_names
 from h5fpconv.boxes import Box, box_shape, boxes, spaces
 from h5fpconv.console import Advance
 from h5fpconv.properties import chunk_of
@@ -274,17 +275,6 @@ def group_properties(group: h5g.GroupID, properties: ObjectID | None = None) -> 
     new.set_obj_track_times(old.get_obj_track_times())
     hdf5.copy_link_settings(old, new)
     return new
-
-
-def attribute_names(object: ObjectID) -> list[bytes]:
-    """In order of creation where that is kept."""
-    count = h5a.get_num_attrs(object)
-    order = h5.INDEX_CRT_ORDER if keeps_attribute_order(object) else h5.INDEX_NAME
-    return [h5a.open(object, index=i, index_type=order).get_name() for i in range(count)]
-
-
-def keeps_attribute_order(object: ObjectID) -> bool:
-    return bool(object.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)
 
 
 def copy_comment(old: ObjectID, new: ObjectID) -> None:

@@ -13,7 +13,7 @@ import numpy
 from h5py import h5d, h5s, h5t
 
 from h5fpconv.safetensors import DTYPES
-from h5fpconv.text import read_text
+from h5fpconv.attributes import read_text
 
 DTYPE_ATTRIBUTE = b"safetensors_dtype"
 COMPLEX = 11  # the class H5T_COMPLEX of HDF5 2, which h5py 3.7 has no name for

@@ -21,7 +21,7 @@ from h5fpconv.safetensors import Header, SafetensorsError, Writer
 from h5fpconv.select import Selection, add_selection_arguments, selection_of
 from h5fpconv.status import InputError, OutputError, Status
 from h5fpconv.tensors import Source
-from h5fpconv.text import attribute_names, read_text
+from h5fpconv.attributes import attribute_names, read_text
 from h5fpconv.walk import Kind, Object, path_text
 
 PART_BYTES = 4 << 20

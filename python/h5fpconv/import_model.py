@@ -25,7 +25,7 @@ from h5fpconv.select import Selection, add_selection_arguments, selection_of
 from h5fpconv.status import InputError, OutputError, Status, UsageError
 from h5fpconv.targets import add_target_arguments
 from h5fpconv.tensors import Source
-from h5fpconv.text import write_text
+from h5fpconv.attributes import write_text
 
 PART_BYTES = 4 << 20
 MAX_RANK = 32  # H5S_MAX_RANK

@@ -15,8 +15,9 @@ import numpy
 from h5py import h5a, h5d, h5g, h5o, h5p, h5s, h5t
 
 from h5fpconv import hdf5
+from h5fpconv.attributes import attribute_names
 from h5fpconv.boxes import Box, box_shape, boxes, work_through
-from h5fpconv.carry import Copy, attribute_names
+from h5fpconv.carry import Copy
 from h5fpconv.console import Advance
 from h5fpconv.losses import Losses
 from h5fpconv.properties import (StorageOptions, chosen_chunk, chosen_filters, chunk_of,

@@ -30,7 +30,7 @@ def read_text(owner: h5g.GroupID | h5d.DatasetID, name: bytes) -> str | None:
         return None
 
 
-def attribute_names(owner: h5g.GroupID | h5d.DatasetID) -> list[bytes]:
+def attribute_names(owner: h5g.GroupID | h5d.DatasetID | h5t.TypeID) -> list[bytes]:
     """In order of creation where that is kept; in linear time, unlike asking for each by number."""
     tracked = owner.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
     names: list[bytes] = []
