@@ -240,9 +240,6 @@ class Copy:
             return bytes(len(reference))
         if len(reference) == hdf5.OBJECT_REFERENCE_SIZE:
             return hdf5.object_reference(self.destination, path)
-        if h5o.get_info(self.destination, path).type != h5o.TYPE_DATASET:
-            raise InputError(f"a region reference points into {path_text(path)!r}, which would "
-                             "become a group; skip that dataset")
         region = hdf5.region_of(self.source.id, reference)
         return hdf5.region_reference(self.destination, path, region)
 

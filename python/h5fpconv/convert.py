@@ -3,22 +3,21 @@
 SPDX-License-Identifier: MIT
 """
 import argparse
-import os
 
-from h5py import h5a, h5d, h5ds
+from h5py import h5a, h5ds
 
 from h5fpconv.carry import Change
 from h5fpconv.change import PlainChange
 from h5fpconv.cli import add_command
 from h5fpconv.console import Console, add_output_arguments
+from h5fpconv.needed import needed_datasets
 from h5fpconv.properties import StorageOptions, add_storage_arguments, storage_of
 from h5fpconv.rewrite import Decision, add_file_arguments, report, rewrite
 from h5fpconv.scale import ScaleChange
 from h5fpconv.select import Selection, add_selection_arguments, selection_of
 from h5fpconv.status import Status, UsageError
 from h5fpconv.targets import Storage, Target, add_target_arguments
-from h5fpconv.tensors import PlainTensor, Source, Tensor, reading
-from h5fpconv.walk import Kind
+from h5fpconv.tensors import PlainTensor, Source, Tensor
 
 EXAMPLES = (
     ("Every float dataset to bfloat16", "h5fpconv convert model.h5 small.h5 --to bf16"),
@@ -59,12 +58,11 @@ def run(arguments: argparse.Namespace) -> Status:
 def decide(source: Source, selection: Selection, policy: str,
            options: StorageOptions) -> list[Decision]:
     """For each tensor of the file what becomes of it, and why."""
-    with reading(source.path):
-        shown = shown_by_virtual(source)
+    needed = needed_datasets(source)
     decisions = []
     for tensor in source.tensors():
         target = selection.target(tensor.names, tensor.value_bytes)
-        reason = reason_to_keep(tensor, target, selection, shown)
+        reason = reason_to_keep(tensor, target, selection, needed)
         change = None if reason else change_to(tensor, target, policy, options)
         decisions.append(Decision(tensor, change, reason))
     return decisions
@@ -77,8 +75,8 @@ def change_to(tensor: Tensor, target: Target, policy: str, options: StorageOptio
 
 
 def reason_to_keep(tensor: Tensor, target: Target | None, selection: Selection,
-                   shown: set[str]) -> str:
-    """Why a tensor stays what it is; "" if it does not."""
+                   needed: dict[int, str]) -> str:
+    """Why a tensor stays what it is; "" if it does not.  `needed` is of needed_datasets."""
     if target is None:
         return "not chosen"
     if not isinstance(tensor, PlainTensor):
@@ -92,8 +90,8 @@ def reason_to_keep(tensor: Tensor, target: Target | None, selection: Selection,
     if target.storage is Storage.SCALED:
         if tensor.size == 0 or not tensor.shape:
             return "a scalar or empty"
-        if shown.intersection(tensor.names):
-            return "a virtual dataset shows it"
+        if tensor.object.address in needed:
+            return needed[tensor.object.address]
     if target.storage is Storage.PACKED and not tensor.shape:
         return "a scalar"
     return ""
@@ -101,22 +99,3 @@ def reason_to_keep(tensor: Tensor, target: Target | None, selection: Selection,
 
 def is_dimension_scale(tensor: PlainTensor) -> bool:
     return h5a.exists(tensor.dataset, b"CLASS") and h5ds.is_scale(tensor.dataset)
-
-
-def shown_by_virtual(source: Source) -> set[str]:
-    """The paths in this file that its virtual datasets show."""
-    shown: set[str] = set()
-    for object in source.objects.values():
-        if object.kind is not Kind.DATASET:
-            continue
-        properties = h5d.open(source.id, object.path).get_create_plist()
-        if properties.get_layout() != h5d.VIRTUAL:
-            continue
-        for i in range(properties.get_virtual_count()):
-            if is_same_file(source.path, properties.get_virtual_filename(i)):
-                shown.add("/" + properties.get_virtual_dsetname(i).strip("/"))
-    return shown
-
-
-def is_same_file(path: str, name: str) -> bool:
-    return name == "." or os.path.basename(name) == os.path.basename(path)

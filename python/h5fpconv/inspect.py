@@ -17,8 +17,9 @@ from h5fpconv import inspect_text
 from h5fpconv.cli import add_command
 from h5fpconv.console import Advance, Console, add_output_arguments
 from h5fpconv.conversions import find_obstacle
-from h5fpconv.convert import reason_to_keep, shown_by_virtual
+from h5fpconv.convert import reason_to_keep
 from h5fpconv.matrices import Matrix
+from h5fpconv.needed import needed_datasets
 from h5fpconv.output import check_distinct, complete_file
 from h5fpconv.recommend import (Budget, Recommendation, map_text, parse_budget, recommend,
                                 text_bits, text_sqnr)
@@ -185,8 +186,8 @@ def inspect(arguments: argparse.Namespace, console: Console) -> Inspection:
         matrices = [Matrix(t, arguments.sample) for t in chosen]
         total = 2 * sum(box.size * m.tensor.dtype.itemsize for m in matrices for box in m.boxes)
         with console.progress(total, "inspecting") as advance:
-            shown = shown_by_virtual(source) if budget else set()
-            inspected = [inspect_tensor(t, m, targets, policy, budget, shown, advance)
+            needed = needed_datasets(source) if budget else {}
+            inspected = [inspect_tensor(t, m, targets, policy, budget, needed, advance)
                          for t, m in zip(chosen, matrices)]
         file_bytes = os.stat(arguments.input).st_size
     kept = combine([i.kept for i in inspected])
@@ -204,8 +205,8 @@ def inspect(arguments: argparse.Namespace, console: Console) -> Inspection:
 
 
 def inspect_tensor(tensor: Tensor, matrix: Matrix, targets: Sequence[Target], policy: str,
-                   budget: Budget | None, shown: set[str], advance: Advance) -> Inspected:
-    """One tensor of a file; `shown` are the paths that virtual datasets show."""
+                   budget: Budget | None, needed: dict[int, str], advance: Advance) -> Inspected:
+    """One tensor of a file; `needed` is of needed_datasets."""
     try:
         found, amax = survey(matrix, advance)
         kept, results = measure(matrix, find_target(tensor.target), targets, policy, found, amax,
@@ -220,13 +221,13 @@ def inspect_tensor(tensor: Tensor, matrix: Matrix, targets: Sequence[Target], po
             fpconv.format_info(tensor.format).smallest_normal),
         is_sampled=matrix.is_sampled, kept=kept, results=results,
         obstacles={t.name: reason for t in targets if (reason := find_obstacle(t, matrix))},
-        recommendation=recommend_tensor(tensor, kept, results, budget, shown) if budget else None)
+        recommendation=recommend_tensor(tensor, kept, results, budget, needed) if budget else None)
 
 
 def recommend_tensor(tensor: Tensor, kept: Result, results: dict[str, Result], budget: Budget,
-                     shown: set[str]) -> Recommendation:
+                     needed: dict[int, str]) -> Recommendation:
     """What to make of a tensor, among what convert does make of it."""
-    reasons = {name: reason_to_keep(tensor, find_target(name), Selection(), shown)
+    reasons = {name: reason_to_keep(tensor, find_target(name), Selection(), needed)
                for name in results if name != tensor.target}
     possible = {name: results[name] for name, reason in reasons.items() if not reason}
     if not possible and any(reasons.values()):
