@@ -125,9 +125,15 @@ class Console:
         if self.quiet or self.json:
             return
         from rich import box
-        from rich.console import Console as Terminal
+        from rich.console import Console as RichConsole
         from rich.table import Table
         from rich.text import Text
+
+        class Terminal(RichConsole):
+            def on_broken_pipe(self) -> None:
+                """As before rich 13.8, which would exit here: `printing` knows what to do."""
+                raise BrokenPipeError
+
         rows = [[readable(cell, output_encoding()).replace("\n", "\\n") for cell in row]
                 for row in rows]
         table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")

@@ -101,7 +101,7 @@ def test_manual_of_the_programs_in_c(program: pathlib.Path) -> None:
     listed = re.split(r"\nExit status|\nMandatory", usage)[0]
     options = set(re.findall(r"^ +(?:-\S, )?(--[a-z]+)", listed, re.MULTILINE))
     [page] = [page for page in PAGES if page.stem == program.name]
-    described = re.findall(r"^ {5}(-\S.*)$", rendered(page), re.MULTILINE)
+    described = re.findall(r"^ {5,8}(-\S.*)$", rendered(page), re.MULTILINE)
     assert {o for line in described for o in re.findall(r"--[a-z]+", line)} == options
     assert "--help" in options and len(options) >= 3
 
