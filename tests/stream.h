@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-enum { STREAM_COUNT = 4096 };
+enum { STREAM_COUNT = 65 * 64 };
 
 /*
  * Blocks of 64 elements have a flavour: any bits, values and midpoints of the

@@ -255,6 +255,7 @@ static void unregistered_is_the_loop(void **state)
 /* -------------------------------------------------------------------------- */
 
 enum { LENGTH_MAX = 2 * 2048 + 1 };
+_Static_assert((int)LENGTH_MAX <= (int)STREAM_COUNT, "no such length");
 
 /* A compound's member arrives as a field a stride apart, at any alignment, and
  * the other bytes of the compound stay. */
