@@ -22,89 +22,33 @@ import tempfile
 try:
     import h5py
     import numpy
-    from h5py import h5d, h5s, h5t
+    from h5py import h5d, h5s
 except ImportError:
     sys.exit(77)
 
 SCRIPT = os.path.abspath(__file__)
+sys.path.append(os.path.join(os.path.dirname(SCRIPT), "python"))
+import exact
+from datatypes import datatype
+
 TOOLS = ("h5dump", "h5ls", "h5diff", "h5repack")
 
-# name: exponent bits, fraction bits, bias, what the all-ones exponent is for
-FORMATS = {
-    "f16": (5, 10, 15, "ieee"),
-    "bf16": (8, 7, 127, "ieee"),
-    "e5m2": (5, 2, 15, "ieee"),
-    "e4m3": (4, 3, 7, "one nan"),
-    "e3m2": (3, 2, 3, "finite"),
-    "e2m3": (2, 3, 1, "finite"),
-    "e2m1": (2, 1, 1, "finite"),
-}
-
-# ---------------------------------------------------------------------------
-# Exact arithmetic
-# ---------------------------------------------------------------------------
-
-
-def magnitude(name, code):
-    """The value of a code without sign, all exponents taken as finite."""
-    _, fraction_bits, bias, _ = FORMATS[name]
-    exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
-    significand = fraction + ((1 << fraction_bits) if exponent else 0)
-    return fractions.Fraction(significand) * fractions.Fraction(2) ** (
-        max(exponent, 1) - bias - fraction_bits)
-
-
-def max_finite(name, profile):
-    exponent_bits, fraction_bits, _, specials = FORMATS[name]
-    ones = (1 << (exponent_bits + fraction_bits)) - 1
-    if specials == "ieee" or profile == "repaired":
-        return ones - (1 << fraction_bits)
-    return ones - 1 if specials == "one nan" else ones
+# A profile's rule in exact.py's words; `repaired` is HDF5's rule for all formats here.
+POLICIES = {"repaired": "hdf5", "ocp": "ocp", "ocp_sat": "ocp_sat"}
 
 
 def decode(name, code, profile):
-    exponent_bits, fraction_bits, _, specials = FORMATS[name]
-    bits = exponent_bits + fraction_bits
-    sign, rest = -1.0 if code >> bits & 1 else 1.0, code & ((1 << bits) - 1)
-    largest = max_finite(name, profile)
-    if rest <= largest:
-        return math.copysign(float(magnitude(name, rest)), sign)
-    has_infinity = specials == "ieee" or profile == "repaired"
-    return sign * math.inf if has_infinity and rest == largest + 1 else math.nan
-
-
-MAGNITUDES = {name: [magnitude(name, code) for code in range(1 << (e + f))]
-              for name, (e, f, _, _) in FORMATS.items()}
+    return exact.decode(name, code, POLICIES[profile])
 
 
 def encode(name, value, profile):
-    """The code of a finite value; `repaired` is HDF5's rule for all formats here."""
-    exponent_bits, fraction_bits, bias, specials = FORMATS[name]
-    exact, largest = abs(fractions.Fraction(value)), max_finite(name, profile)
-    sign = (math.copysign(1.0, value) < 0) << (exponent_bits + fraction_bits)
-    table = MAGNITUDES[name]
-    low = bisect.bisect_right(table, exact) - 1
-    if profile == "repaired":
-        if exact >= 2 * magnitude(name, largest >> fraction_bits << fraction_bits):
-            return sign | (largest + 1)
-        if low >= largest:
-            return sign | largest
-    if low + 1 < len(table):
-        half = (table[low] + table[low + 1]) / 2
-    else:  # the step above the last code is as wide as the one below it
-        half = table[low] + (table[low] - table[low - 1]) / 2
-    up = exact > half or (exact == half and (profile == "repaired" or low % 2 == 1))
-    code = low + up
-    if code > largest:
-        can_overflow = profile == "ocp" and specials != "finite"
-        code = largest + 1 if can_overflow else largest
-    return sign | code
+    return exact.encode(name, value, POLICIES[profile])
 
 
 def is_tie(name, value):
-    exact, table = abs(fractions.Fraction(value)), MAGNITUDES[name]
-    low = bisect.bisect_right(table, exact) - 1
-    return low + 1 < len(table) and 2 * exact == table[low] + table[low + 1]
+    magnitude, table = abs(fractions.Fraction(value)), exact.MAGNITUDES[name]
+    low = bisect.bisect_right(table, magnitude) - 1
+    return low + 1 < len(table) and 2 * magnitude == table[low] + table[low + 1]
 
 
 def test_values(name):
@@ -124,43 +68,31 @@ def test_values(name):
 # ---------------------------------------------------------------------------
 
 
-def file_type(name):
-    exponent_bits, fraction_bits, bias, _ = FORMATS[name]
-    bits = 1 + exponent_bits + fraction_bits
-    kind = h5t.IEEE_F64LE.copy()
-    kind.set_fields(bits - 1, fraction_bits, exponent_bits, 0, fraction_bits)
-    kind.set_precision(bits)
-    kind.set_size((bits + 7) // 8)
-    kind.set_ebias(bias)
-    return kind
-
-
 def all_codes(name):
-    exponent_bits, fraction_bits, _, _ = FORMATS[name]
-    return numpy.arange(2 << (exponent_bits + fraction_bits)).astype(
-        "<u2" if exponent_bits + fraction_bits > 7 else "u1")
+    count = 2 * exact.sign_bit(name)
+    return numpy.arange(count).astype("<u2" if count > 256 else "u1")
 
 
 def write_codes(path, name, codes):
     """The same type on both sides: nothing is converted."""
     with h5py.File(path, "a") as file:
-        data = h5d.create(file.id, name.encode(), file_type(name), h5s.create_simple(codes.shape))
-        data.write(h5s.ALL, h5s.ALL, codes, mtype=file_type(name))
+        data = h5d.create(file.id, name.encode(), datatype(name), h5s.create_simple(codes.shape))
+        data.write(h5s.ALL, h5s.ALL, codes, mtype=datatype(name))
 
 
 def read_codes(path, name):
     with h5py.File(path, "r") as file:
         data = file[name]
         codes = numpy.zeros(data.shape, all_codes(name).dtype)
-        data.id.read(h5s.ALL, h5s.ALL, codes, mtype=file_type(name))
+        data.id.read(h5s.ALL, h5s.ALL, codes, mtype=datatype(name))
         return codes
 
 
 def child_write(path):
     with h5py.File(path, "w") as file:
-        for name in FORMATS:
+        for name in exact.FIELDS:
             values = test_values(name)
-            data = h5d.create(file.id, name.encode(), file_type(name),
+            data = h5d.create(file.id, name.encode(), datatype(name),
                               h5s.create_simple(values.shape))
             data.write(h5s.ALL, h5s.ALL, values)
 
@@ -231,7 +163,7 @@ class Clients:
 
     @staticmethod
     def assert_written(path, profile):
-        for name in FORMATS:
+        for name in exact.FIELDS:
             for value, code in zip(test_values(name), read_codes(path, name)):
                 wanted = encode(name, float(value), profile)
                 assert code == wanted, f"{name}: {value!r} is {code:#x} and not {wanted:#x}"
@@ -239,7 +171,7 @@ class Clients:
     def h5py_writes_identical(self):
         self.child(None, "write", "plain.h5")
         self.child("identical", "write", "identical.h5")
-        for name in FORMATS:
+        for name in exact.FIELDS:
             assert (read_codes("plain.h5", name) == read_codes("identical.h5", name)).all(), name
 
     def library_alone_differs(self):
@@ -250,7 +182,7 @@ class Clients:
 
     def h5py_reads(self, profile):
         read = json.loads(self.child(profile, "read", "codes.h5"))
-        for name in FORMATS:
+        for name in exact.FIELDS:
             for code, text in zip(all_codes(name), read[name]):
                 got, wanted = float.fromhex(text), decode(name, int(code), profile)
                 assert same(got, wanted), f"{name}: {code:#x} is {got} and not {wanted}"
@@ -289,7 +221,7 @@ class Clients:
 
     def h5repack(self):
         self.run(["h5repack", "-f", "GZIP=4", "codes.h5", "packed.h5"], "ocp")
-        for name in FORMATS:
+        for name in exact.FIELDS:
             assert (read_codes("packed.h5", name) == all_codes(name)).all(), name
         with h5py.File("packed.h5", "r") as file:
             assert file["bf16"].compression == "gzip"
@@ -302,7 +234,7 @@ class Clients:
     def doctor_reads(self):
         """Wrongly read are the codes that HDF5 takes for Inf or NaN and the formats do not."""
         found = {e["format"]: e for e in self.examine(status=1)["formats"]}
-        assert set(found) == set(FORMATS), set(found)
+        assert set(found) == set(exact.FIELDS), set(found)
         for name, entry in found.items():
             wrong = sum(not same(decode(name, int(c), "repaired"), decode(name, int(c), "ocp"))
                         and not math.isnan(decode(name, int(c), "ocp")) for c in all_codes(name))
@@ -318,16 +250,17 @@ class Clients:
         """Against the codes that h5py stores, judged by exact arithmetic."""
         self.child(None, "write", "plain.h5")
         with h5py.File("values.h5", "w") as file:
-            for name in FORMATS:
+            for name in exact.FIELDS:
                 file[name] = test_values(name)
         datasets = {d["path"]: d for d in self.examine("values.h5", status=1)["datasets"]}
-        for name in FORMATS:
+        for name in exact.FIELDS:
             wrong = 0
             for value, code in zip(map(float, test_values(name)), read_codes("plain.h5", name)):
                 stored = decode(name, int(code), "ocp")
+                largest = exact.MAGNITUDES[name][exact.largest_code(name, "ocp")]
                 best = decode(name, encode(name, value, "ocp_sat"), "ocp")
                 if not math.isfinite(decode(name, encode(name, value, "ocp"), "ocp")) or \
-                        fractions.Fraction(abs(value)) > MAGNITUDES[name][max_finite(name, "ocp")]:
+                        fractions.Fraction(abs(value)) > largest:
                     wrong += math.isfinite(stored) and abs(stored) != abs(best)
                 else:
                     wrong += not math.isfinite(stored) or distance(stored, value) > distance(best, value)
@@ -358,10 +291,10 @@ class Clients:
         assert errors == "", errors
 
     def test(self):
-        for name in FORMATS:
+        for name in exact.FIELDS:
             write_codes("codes.h5", name, all_codes(name))
         with h5py.File("floats.h5", "w") as file:
-            for name in FORMATS:
+            for name in exact.FIELDS:
                 file[name] = numpy.array([decode(name, int(c), "ocp") for c in all_codes(name)], "f4")
         # These two (1.10.8) hang under AddressSanitizer's library alone, without us
         hanging = [("h5ls", self.h5ls), ("h5repack", self.h5repack)]

@@ -15,6 +15,7 @@ import exact
 import h5py
 import numpy
 import pytest
+from datatypes import datatype
 from h5py import h5s, h5t
 
 import fpconv
@@ -61,19 +62,6 @@ def stored_codes(dataset):
     return codes
 
 
-def type_of(name, order=h5t.ORDER_LE):
-    """The datatype as any other program makes it."""
-    exponent_bits, fraction_bits, bias, _ = exact.FIELDS[name]
-    bits = 1 + exponent_bits + fraction_bits
-    kind = h5t.IEEE_F64LE.copy()
-    kind.set_fields(bits - 1, fraction_bits, exponent_bits, 0, fraction_bits)
-    kind.set_precision(bits)
-    kind.set_size((bits + 7) // 8)
-    kind.set_ebias(bias)
-    kind.set_order(order)
-    return kind
-
-
 # ---------------------------------------------------------------------------
 # Datatypes
 # ---------------------------------------------------------------------------
@@ -81,7 +69,7 @@ def type_of(name, order=h5t.ORDER_LE):
 
 @pytest.mark.parametrize("name", exact.FIELDS)
 def test_dtype(name):
-    assert fpconv.h5.dtype(name).id.equal(type_of(name))
+    assert fpconv.h5.dtype(name).id.equal(datatype(name))
     assert fpconv.h5.dtype(name).id.get_size() == storage(name).itemsize
 
 
@@ -106,12 +94,12 @@ def test_format_of(name, file):
 
 def test_format_of_others(file):
     for order in (h5t.ORDER_LE, h5t.ORDER_BE):
-        assert fpconv.h5.format_of(type_of("bf16", order)) == "bf16"
-    e3m4 = type_of("e4m3")
+        assert fpconv.h5.format_of(datatype("bf16", order)) == "bf16"
+    e3m4 = datatype("e4m3")
     e3m4.set_fields(7, 4, 3, 0, 4)
-    other_bias = type_of("e4m3")
+    other_bias = datatype("e4m3")
     other_bias.set_ebias(8)
-    padded = type_of("e4m3")
+    padded = datatype("e4m3")
     padded.set_fields(6, 3, 3, 0, 3)
     padded.set_precision(7)
     opaque = h5t.create(h5t.OPAQUE, 1)
@@ -148,7 +136,7 @@ def test_round_trip(name, policy, file):
 def test_big_endian(file):
     x = numbers(40)
     want = want_codes(x, "bf16")
-    dataset = file.create_dataset("d", x.shape, h5py.Datatype(type_of("bf16", h5t.ORDER_BE)))
+    dataset = file.create_dataset("d", x.shape, h5py.Datatype(datatype("bf16", h5t.ORDER_BE)))
     fpconv.h5.write(dataset, x)
     assert stored_codes(dataset).byteswap().tolist() == want.tolist()
     numpy.testing.assert_array_equal(fpconv.h5.read(dataset), want_values(want, "bf16"))
@@ -277,8 +265,8 @@ def test_data_is_rounded_once(dtype, file):
 def test_compounds(file):
     fpconv.h5.register("ocp")
     kind = h5t.create(h5t.COMPOUND, 8)  # room for h5py's float16 and float32
-    kind.insert(b"a", 0, type_of("e4m3"))
-    kind.insert(b"b", 4, type_of("bf16"))
+    kind.insert(b"a", 0, datatype("e4m3"))
+    kind.insert(b"b", 4, datatype("bf16"))
     dataset = file.create_dataset("d", 50, h5py.Datatype(kind))
     x = numpy.zeros(50, [("a", "f4"), ("b", "f4")])
     x["a"], x["b"] = numbers(50), numbers(50)
