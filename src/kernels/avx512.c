@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * F, BW, DQ, VL and VBMI.  Conversion instructions suppress all exceptions, and
+ * F, BW, DQ, VL, VBMI and VBMI2.  Conversion instructions suppress all exceptions, and
  * with them MXCSR's rounding mode, by their static rounding forms.
  */
 #include "kernels.h" /* an empty file would not be ISO C */
@@ -16,7 +16,7 @@
 #include "hif8_tables.h"
 
 #include "target.h"
-TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
+TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")
 
 #define VEC_BYTES 64
 typedef __m512i vec;
@@ -119,6 +119,27 @@ LANES vec u16_power_of_2_right(int exponent, vec k)
     return _mm512_srlv_epi16(u16_set((uint16_t)(1 << exponent)), k);
 }
 
+/* Permutations as constants: element e of 16 in each quarter or 32 in each half. */
+#define SIXTEEN(START, STEP)                                                                       \
+    (START), (START) + (STEP), (START) + 2 * (STEP), (START) + 3 * (STEP), (START) + 4 * (STEP),   \
+        (START) + 5 * (STEP), (START) + 6 * (STEP), (START) + 7 * (STEP), (START) + 8 * (STEP),    \
+        (START) + 9 * (STEP), (START) + 10 * (STEP), (START) + 11 * (STEP), (START) + 12 * (STEP), \
+        (START) + 13 * (STEP), (START) + 14 * (STEP), (START) + 15 * (STEP)
+
+#define VEC_HAS_BINADES
+
+LANES vec u16_indices(void)
+{
+    return (vec)(vec_u16){SIXTEEN(0, 1), SIXTEEN(16, 1)};
+}
+
+LANES vec u16_lookup(vec table, vec index)
+{
+    return _mm512_permutexvar_epi16(index, table);
+}
+
+#define u16_shift_right_by _mm512_srlv_epi16
+
 LANES vec vec_spread(vec v)
 {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
@@ -142,12 +163,21 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
     out[1] = _mm512_unpackhi_epi32(low, high);
 }
 
-/* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */
+/* Lane 2i holds element i of a, 2i + 1 that of b. */
 LANES struct halves vec_split_u32(vec a, vec b)
 {
-    const __mmask32 odd = 0xaaaaaaaa;
-    return (struct halves){_mm512_mask_blend_epi16(odd, _mm512_srli_epi32(a, 16), b),
-                           _mm512_mask_blend_epi16(odd, a, _mm512_slli_epi32(b, 16))};
+    const vec swap = _mm512_set4_epi32(0x0d0c0f0e, 0x09080b0a, 0x05040706, 0x01000302);
+    const mask8 odd = 0xcccccccccccccccc;
+    return (struct halves){_mm512_mask_shuffle_epi8(b, ~odd, a, swap),
+                           _mm512_mask_shuffle_epi8(a, odd, b, swap)};
+}
+
+#define VEC_HAS_SHIFT_IN
+
+/* The top bit of low + 0x7fff, which is set unless low is 0, shifted into high. */
+LANES vec doubled_top(struct halves x)
+{
+    return _mm512_shldi_epi16(x.high, _mm512_adds_epu16(x.low, u16_set(0x7fff)), 1);
 }
 
 LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
@@ -156,13 +186,6 @@ LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
     *low = _mm512_permutex2var_epi32(a, even, b);
     *high = _mm512_permutex2var_epi32(a, _mm512_add_epi32(even, u32_set(1)), b);
 }
-
-/* Permutations as constants: element e of 16 in each quarter or 32 in each half. */
-#define SIXTEEN(START, STEP)                                                                       \
-    (START), (START) + (STEP), (START) + 2 * (STEP), (START) + 3 * (STEP), (START) + 4 * (STEP),   \
-        (START) + 5 * (STEP), (START) + 6 * (STEP), (START) + 7 * (STEP), (START) + 8 * (STEP),    \
-        (START) + 9 * (STEP), (START) + 10 * (STEP), (START) + 11 * (STEP), (START) + 12 * (STEP), \
-        (START) + 13 * (STEP), (START) + 14 * (STEP), (START) + 15 * (STEP)
 
 /* Even lanes, then odd lanes. */
 LANES vec vec_unsplit(vec v)

@@ -15,7 +15,7 @@ struct pair {
 
 LANES struct pair lookup_pair(const uint8_t table[64], struct pair index)
 {
-    const vec both = vec_or(index.first, u16_shift_left(index.second, 8));
+    const vec both = mix_low_bytes(index.first, index.second);
     const vec found = u8_lookup_48(table, both);
     return (struct pair){vec_and(found, u16_set(0xff)), u16_shift_right(found, 8)};
 }
@@ -81,8 +81,8 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
         code.second = hif8_place_specials(code.second, x[1]);
     }
     /* The two vectors as bytes; zero has no sign. */
-    const vec codes = vec_or(code.first, u16_shift_left(code.second, 8));
-    const vec signs = vec_merge(u16_set(0xff00), x[1].high, u16_shift_right(x[0].high, 8));
+    const vec codes = mix_low_bytes(code.first, code.second);
+    const vec signs = mix_high_bytes(x[0].high, x[1].high);
     const vec sign = u8_clear_where_zero(vec_and(signs, u8_set(0x80)), codes);
     const vec signed_codes = vec_or(codes, sign);
     vec_store(dst, wide ? vec_order_split_bytes(signed_codes) : vec_order_bytes(signed_codes));

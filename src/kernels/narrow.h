@@ -136,11 +136,14 @@ LANES struct halves load_halves(const char *src, fpconv_format format)
     return vec_split_u32(first, load_as_f32(src + LANES_32 * fp_formats[format].size, format));
 }
 
-/* The top half with its last bit made sticky. */
-LANES vec sticky_top(struct halves x)
+/* The top half doubled, that is without its sign bit, and the last bit, which that
+ * leaves free, made sticky. */
+#ifndef VEC_HAS_SHIFT_IN
+LANES vec doubled_top(struct halves x)
 {
-    return vec_or(x.high, u16_min(x.low, u16_set(1)));
+    return vec_or(u16_shift_left(x.high, 1), u16_min(x.low, u16_set(1)));
 }
+#endif
 
 /* -------------------------------------------------------------------------- */
 /* Rounding into 8 bits and fewer                                             */
@@ -156,8 +159,8 @@ LANES uint16_t lane_magnitude(fpconv_format lane, fpconv_format dst, uint64_t co
 }
 
 /*
- * Bring a doubled magnitude into the range in which rounding yields the right
- * code by itself: the overflow code is what the clamped value rounds to.
+ * Bring a doubled magnitude into the range in which rounding yields the right code
+ * by itself: the overflow code is what the clamped value rounds to.
  */
 LANES vec clamp_magnitude(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
@@ -197,16 +200,10 @@ LANES vec multiply_round(vec a, vec b, bool ties_away)
  * leading one and a carry increment, for normal results, and the significand
  * alone for subnormal ones.
  */
-LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
+LANES vec round_by_product(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int shift = l->fraction_bits - d->fraction_bits;
-
-    if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
-        const vec quotient = u16_shift_right(doubled, shift + 1);
-        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
-        return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
-    }
     const int exponent_min = 1 - d->bias + l->bias;
     const int fraction_bits = l->fraction_bits + 1; /* doubled */
     const vec leading_one = u16_set((uint16_t)(1 << fraction_bits));
@@ -220,35 +217,56 @@ LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool
     return multiply_round(dividend, u16_power_of_2_right(14 - shift, k), ties_away);
 }
 
-/* Codes of dst, in 16-bit lanes, from values with the lane format's fields. */
-LANES vec narrow_to_byte(vec value, fpconv_format lane, fpconv_format dst, fpconv_policy policy,
-                         bool nan_possible)
+#ifdef VEC_HAS_BINADES
+#include "narrow_binades.h"
+#endif
+
+LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
-    const int sign_bit = d->exponent_bits + d->fraction_bits;
-    const uint16_t all_ones = (uint16_t)((1 << sign_bit) - 1);
-    const uint16_t inf = (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
-
-    const vec doubled = u16_shift_left(value, 1);
-    const mask16 is_nan = u16_greater(doubled, u16_set(inf));
-    const vec clamped = clamp_magnitude(doubled, lane, dst, policy);
-    vec code = round_to_code(clamped, lane, dst, policy == FPCONV_HDF5);
-    vec sign = u16_shift_right(value, 15 - sign_bit);
-
-    if (!nan_possible) {
-        /* nothing to do */
-    } else if (policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY) {
-        code = u16_all_ones_where(is_nan, all_ones, code);
-    } else if (d->specials == SPECIALS_IEEE) {
-        const vec payload = u16_shift_right(value, l->fraction_bits - d->fraction_bits);
-        const uint16_t fraction = (uint16_t)((1 << d->fraction_bits) - 1);
-        const uint16_t quiet = (uint16_t)(all_ones - fraction + (1 << (d->fraction_bits - 1)));
-        const vec nan = vec_or_and(u16_set(quiet), payload, u16_set(fraction));
-        code = u16_select(is_nan, nan, code);
-    } else { /* no NaN: clamped to the largest finite value already, and positive */
-        sign = u16_select(is_nan, u16_set(0), sign);
+    const int shift = l->fraction_bits - d->fraction_bits;
+    if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
+        const vec quotient = u16_shift_right(doubled, shift + 1);
+        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
+        return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
     }
-    return vec_or_and(code, sign, u16_set((uint16_t)(1 << sign_bit)));
+#ifdef VEC_HAS_BINADES
+    return round_by_binade(doubled, lane, dst, ties_away);
+#else
+    return round_by_product(doubled, lane, dst, ties_away);
+#endif
+}
+
+/* 16-bit lanes with a byte of code and a sign bit at the top. */
+struct signed_codes {
+    vec code, sign;
+};
+
+/* Codes of dst from values with the lane format's fields, also given doubled. */
+LANES struct signed_codes narrow_to_byte(vec value, vec doubled, fpconv_format lane,
+                                         fpconv_format dst, fpconv_policy policy, bool nan_possible)
+{
+    const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
+    const bool ties_away = policy == FPCONV_HDF5;
+    const uint16_t all_ones = (uint16_t)((1 << (d->exponent_bits + d->fraction_bits)) - 1);
+    const uint16_t inf = (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
+    const bool nan_is_all_ones = policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY;
+
+    const mask16 is_nan = u16_greater(doubled, u16_set(inf));
+    vec clamped = clamp_magnitude(doubled, lane, dst, policy);
+    if (nan_possible && nan_is_all_ones && fp_pack_overflow(dst, policy) != all_ones)
+        clamped = u16_select(is_nan, u16_set(lane_magnitude(lane, dst, all_ones)), clamped);
+    const vec code = round_to_code(clamped, lane, dst, ties_away);
+
+    if (!nan_possible || nan_is_all_ones)
+        return (struct signed_codes){code, value};
+    if (d->specials == SPECIALS_NONE) /* NaN: clamped to the largest value already, and positive */
+        return (struct signed_codes){code, u16_select(is_nan, u16_set(0), value)};
+    const vec payload = u16_shift_right(value, l->fraction_bits - d->fraction_bits);
+    const uint16_t fraction = (uint16_t)((1 << d->fraction_bits) - 1);
+    const uint16_t quiet = (uint16_t)(all_ones - fraction + (1 << (d->fraction_bits - 1)));
+    const vec nan = vec_or_and(u16_set(quiet), payload, u16_set(fraction));
+    return (struct signed_codes){u16_select(is_nan, nan, code), value};
 }
 
 /* -------------------------------------------------------------------------- */
@@ -375,6 +393,17 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 #include "narrow_add.h"
 #endif
 
+/* The bytes of two vectors of 16-bit lanes, in each the second's above the first's. */
+LANES vec mix_low_bytes(vec first, vec second)
+{
+    return vec_or(first, u16_shift_left(second, 8)); /* of the first, the high ones are 0 */
+}
+
+LANES vec mix_high_bytes(vec first, vec second)
+{
+    return vec_merge(u16_set(0xff00), second, u16_shift_right(first, 8));
+}
+
 /* -------------------------------------------------------------------------- */
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
@@ -395,12 +424,20 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
     const bool nan_possible = nan_is_possible(dst_format, src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
-    vec code[2] = {u16_set(0), u16_set(0)};
+    struct signed_codes half[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
     for (int i = 0; i < halves; i++, src += step) {
-        const vec value = wide ? sticky_top(load_halves(src, src_format)) : vec_load(src);
-        code[i] = narrow_to_byte(value, lane, dst_format, policy, nan_possible);
+        struct halves x = {vec_load(src), u16_set(0)};
+        if (wide)
+            x = load_halves(src, src_format);
+        const vec doubled = wide ? doubled_top(x) : u16_shift_left(x.high, 1);
+        half[i] = narrow_to_byte(x.high, doubled, lane, dst_format, policy, nan_possible);
     }
-    const vec mixed = vec_or(code[0], u16_shift_left(code[1], 8));
+    const int sign_bit =
+        fp_formats[dst_format].exponent_bits + fp_formats[dst_format].fraction_bits;
+    const vec codes = mix_low_bytes(half[0].code, half[1].code);
+    const vec signs = mix_high_bytes(half[0].sign, half[1].sign);
+    const vec sign_mask = u8_set((uint8_t)(1 << sign_bit));
+    const vec mixed = vec_or_and(codes, u16_shift_right(signs, 7 - sign_bit), sign_mask);
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
 }
 
