@@ -421,51 +421,53 @@ static void quantize_blocks(const struct chooser *c, const struct matrix *dst,
 
 enum { MX_GROUP = 4 * MX_BLOCK };
 
-static void quantize_f32_strip(const struct chooser *c, const char *values, size_t n, size_t first,
-                               uint32_t *quotients)
+/* Codes, one to a byte, and scales of up to STRIP values. */
+static void quantize_f32_strip(const struct chooser *c, uint8_t *codes, const char *values,
+                               size_t n, size_t first)
 {
-    const struct fp_block_kernels *kernels = fp_cpu_blocks();
-    const int e_max = c->largest.exponent;
-    const uint32_t fraction_max = c->scheme->rule == FPCONV_SCALE_CEIL
-                                      ? (uint32_t)(c->largest.significand >> 40) & 0x7fffff
-                                      : 0x7fffff;
+    const fpconv_format element = c->scheme->element;
+    fp_mx_quantize *const kernel = fp_cpu_blocks()->mx_quantize[element];
+    const bool ceil = c->scheme->rule == FPCONV_SCALE_CEIL;
     uint8_t scales[STRIP / MX_BLOCK];
     const size_t whole = n / MX_GROUP * MX_GROUP;
-    uint32_t unusual =
-        kernels->mx_quotients(quotients, scales, values, whole / MX_BLOCK, e_max, fraction_max);
+    uint32_t unusual = kernel(codes, scales, values, whole / MX_BLOCK, ceil);
     if (n > whole) {
         _Alignas(64) float rest[MX_GROUP] = {0};
         memcpy(rest, values + whole * sizeof(float), (n - whole) * sizeof(float));
-        unusual |= kernels->mx_quotients(quotients + whole, scales + whole / MX_BLOCK, rest,
-                                         MX_GROUP / MX_BLOCK, e_max, fraction_max)
+        unusual |= kernel(codes + whole, scales + whole / MX_BLOCK, rest, MX_GROUP / MX_BLOCK, ceil)
                    << whole / MX_BLOCK;
     }
     memcpy(c->scales + first, scales, (n + MX_BLOCK - 1) / MX_BLOCK);
     for (; unusual; unusual &= unusual - 1) {
         const size_t block = (size_t)__builtin_ctz(unusual), start = block * MX_BLOCK;
         struct strip strip = {.n = min_size(n - start, MX_BLOCK)};
+        uint32_t quotients[MX_BLOCK];
         (void)fpconv_convert(FPCONV_F64, strip.codes, FPCONV_F32, values + start * sizeof(float),
                              strip.n, FPCONV_OCP);
-        quantize_strip(c, &strip, first + block, quotients + start);
+        quantize_strip(c, &strip, first + block, quotients);
+        (void)fpconv_convert(element, codes + start, FPCONV_F32, quotients, strip.n,
+                             element_policy(c->scheme));
     }
 }
 
 static void quantize_mx(const struct chooser *c, const struct matrix *dst, const struct matrix *src)
 {
     const size_t size = fp_formats[src->format].size;
-    _Alignas(64) uint32_t quotients[STRIP];
+    _Alignas(64) uint8_t codes[STRIP];
     _Alignas(64) float values[STRIP];
     for (size_t row = 0; row < src->rows; row++)
         for (size_t column = 0; column < src->columns; column += STRIP) {
             const size_t n = min_size(src->columns - column, STRIP);
             const char *start =
                 src->data + (ptrdiff_t)row * src->stride + (ptrdiff_t)(column * size);
+            char *packed = dst->data + (ptrdiff_t)row * dst->stride +
+                           (ptrdiff_t)fpconv_packed_size(dst->format, column);
             if (src->format != FPCONV_F32) {
                 (void)fpconv_convert(FPCONV_F32, values, src->format, start, n, FPCONV_OCP);
                 start = (const char *)values;
             }
-            quantize_f32_strip(c, start, n, scale_index(FPCONV_MX, src, row, column), quotients);
-            store_codes(c, dst, row, column, quotients, n);
+            quantize_f32_strip(c, codes, start, n, scale_index(FPCONV_MX, src, row, column));
+            (void)fpconv_pack(dst->format, packed, codes, n);
         }
 }
 
@@ -532,7 +534,8 @@ static void quantize_columns(const struct chooser *c, const struct matrix *dst,
 static void quantize(const struct chooser *c, const struct matrix *dst, const struct matrix *src)
 {
     const fpconv_scaling scaling = c->scheme->scaling;
-    const bool has_kernel = scaling == FPCONV_MX && fp_cpu_blocks()->mx_quotients;
+    const bool has_kernel =
+        scaling == FPCONV_MX && fp_cpu_blocks()->mx_quantize[c->scheme->element];
     if (has_kernel && !c->given && src->format != FPCONV_F64)
         quantize_mx(c, dst, src);
     else if (scalings[scaling].block)

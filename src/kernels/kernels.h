@@ -9,6 +9,7 @@
 #ifndef FPCONV_SRC_KERNELS_KERNELS_H
 #define FPCONV_SRC_KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,30 +69,31 @@ struct fp_kernels {
     const struct fp_block_kernels *blocks; /* never NULL */
 };
 
+typedef uint32_t fp_mx_quantize(void *restrict codes, uint8_t *restrict scales,
+                                const void *restrict src, size_t blocks, bool ceil);
+
 /*
  * Packing and blocks; a level has all members of a kind or none.
  *
  * pack_4 to unpack_6: n codes of 4 or 6 bits, one to a byte, to and from packed
  * bytes.
  *
- * mx_quotients: `blocks` blocks of 32 f32, up to 32 and a multiple of 4, each
- * divided by the E8M0 scale that is chosen and stored for it: its amax's exponent
- * less e_max, and one more if the amax's 23 fraction bits exceed fraction_max.
- * The quotients, as f32, are exact, or anything below 2^-40 if that is what they are.
+ * mx_quantize[element]: `blocks` blocks of 32 f32, up to 32 and a multiple of 4, to
+ * codes, one to a byte, and E8M0 scales, chosen by FPCONV_SCALE_FLOOR or, if `ceil`,
+ * FPCONV_SCALE_CEIL.
  *
  * mx_products: up to 32 blocks of f32 elements, multiplied in place by E8M0
  * scales.
  *
  * Both return a bit for each block that they leave to the caller, whose results
- * mean nothing (mx_quotients) or which is unchanged (mx_products).
+ * mean nothing (mx_quantize) or which is unchanged (mx_products).
  */
 struct fp_block_kernels {
     void (*pack_4)(void *restrict dst, const void *restrict src, size_t n);
     void (*unpack_4)(void *restrict dst, const void *restrict src, size_t n);
     void (*pack_6)(void *restrict dst, const void *restrict src, size_t n);
     void (*unpack_6)(void *restrict dst, const void *restrict src, size_t n);
-    uint32_t (*mx_quotients)(void *restrict dst, uint8_t *restrict scales, const void *restrict src,
-                             size_t blocks, int e_max, uint32_t fraction_max);
+    fp_mx_quantize *mx_quantize[FPCONV_FORMAT_COUNT];
     uint32_t (*mx_products)(void *values, const uint8_t *scales, size_t blocks);
 };
 

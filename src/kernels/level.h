@@ -5,9 +5,9 @@
  *
  * Included last by the file of an instruction set, which defines LEVEL, its name.
  */
-#include "blocks.h"
 #include "narrow.h"
 #include "packing.h"
+#include "quantize.h"
 #include "widen.h"
 #ifdef VEC_HAS_LOOKUP
 #include "hif8.h"
@@ -300,8 +300,13 @@ static const fp_kernel_table table = {
     [FPCONV_BF16] = {FOR_EACH_BYTE_FORMAT(TO_BF16) TO_BF16(F64) TO_BF16(F32)},
     FOR_EACH_FIELD_BYTE_FORMAT(TO_BYTE) TO_HIF8};
 
-static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4,     pack_6,
-                                                      unpack_6, mx_quotients, mx_products};
+FOR_EACH_FIELD_BYTE_FORMAT(DEFINE_QUANTIZE)
+
+#define QUANTIZE(NAME) [FPCONV_##NAME] = quantize_##NAME,
+
+static const struct fp_block_kernels block_kernels = {
+    pack_4, unpack_4, pack_6, unpack_6, {FOR_EACH_FIELD_BYTE_FORMAT(QUANTIZE)}, mx_products,
+};
 
 #ifdef VEC_HAS_STREAM
 /* Whole vectors at aligned places; the ends by memcpy. */
