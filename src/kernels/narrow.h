@@ -404,6 +404,14 @@ LANES vec mix_high_bytes(vec first, vec second)
     return vec_merge(u16_set(0xff00), second, u16_shift_right(first, 8));
 }
 
+/* Bytes of codes with the sign bits that are at the top of other bytes. */
+LANES vec add_signs(vec codes, vec signs, fpconv_format format)
+{
+    const int sign_bit = fp_formats[format].exponent_bits + fp_formats[format].fraction_bits;
+    return vec_or_and(codes, u16_shift_right(signs, 7 - sign_bit),
+                      u8_set((uint8_t)(1 << sign_bit)));
+}
+
 /* -------------------------------------------------------------------------- */
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
@@ -432,12 +440,9 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
         const vec doubled = wide ? doubled_top(x) : u16_shift_left(x.high, 1);
         half[i] = narrow_to_byte(x.high, doubled, lane, dst_format, policy, nan_possible);
     }
-    const int sign_bit =
-        fp_formats[dst_format].exponent_bits + fp_formats[dst_format].fraction_bits;
     const vec codes = mix_low_bytes(half[0].code, half[1].code);
     const vec signs = mix_high_bytes(half[0].sign, half[1].sign);
-    const vec sign_mask = u8_set((uint8_t)(1 << sign_bit));
-    const vec mixed = vec_or_and(codes, u16_shift_right(signs, 7 - sign_bit), sign_mask);
+    const vec mixed = add_signs(codes, signs, dst_format);
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
 }
 

@@ -26,37 +26,47 @@ LANES vec u16_max_of_pairs(vec a, vec b)
     return u16_max(pairs[0], pairs[1]);
 }
 
-/*
- * A block's sticky tops, from which its elements are rounded (narrow.h), and the largest
- * magnitude in each lane.  The tops' amax is as good as that of the values for choosing
- * a scale: it has the same exponent, and its fraction exceeds that of the element
- * format's largest number, which has at most 3 bits, if theirs does.
- */
-LANES vec load_tops(vec *tops, const char *src)
-{
-    vec largest = u16_set(0);
-    for (int i = 0; i < BLOCK_VECS; i++) {
-        tops[i] = sticky_top(load_halves(src + 2 * i * VEC_BYTES, FPCONV_F32));
-        largest = u16_max(largest, vec_clear(tops[i], u16_set(0x8000)));
-    }
-    return largest;
-}
+/* Up to BLOCKS_MAX blocks as they enter rounding (narrow.h): doubled tops, and the bytes
+ * with the sign bits of two vectors each. */
+struct block_tops {
+    vec doubled[BLOCKS_MAX * BLOCK_VECS], signs[BLOCKS_MAX * BLOCK_VECS / 2];
+};
 
 /*
- * The amaxes of four blocks at once.  Interleaving two vectors of maxima and
- * taking the larger of what were neighbours halves the lanes of both; in this
- * order each half of 128 bits is of blocks 0, 1, 2, 3, and so are the four lanes
- * that the two of these become.
+ * The amaxes of four blocks at once, from the largest magnitude in each lane of each.
+ * Interleaving two vectors of maxima and taking the larger of what were neighbours halves
+ * the lanes of both; in this order each half of 128 bits is of blocks 0, 1, 2, 3, and so
+ * are the four lanes that the two of these become.
  */
-LANES void load_group(vec *tops, int32_t amax[GROUP], const char *src)
+LANES void store_amaxes(int32_t amax[GROUP], const vec largest[GROUP])
 {
-    vec largest[GROUP], halves[2];
-    for (int i = 0; i < GROUP; i++)
-        largest[i] = load_tops(tops + i * BLOCK_VECS, src + i * BLOCK_BYTES);
+    vec halves[2];
     const vec even = u16_max_of_pairs(largest[0], largest[2]);
     const vec odd = u16_max_of_pairs(largest[1], largest[3]);
     vec_unpack_u16(u16_max_of_pairs(even, odd), u16_set(0), halves);
     s32_store_maxima_of_quarters(amax, s32_max(halves[0], halves[1]));
+}
+
+/*
+ * Four blocks, from `first` on, and their amaxes.  That of the tops is as good as that of
+ * the values for choosing a scale: it has the same exponent, and its fraction exceeds
+ * that of the element format's largest number, which has at most 3 bits, if theirs does.
+ */
+LANES void load_group(struct block_tops *tops, size_t first, int32_t amax[GROUP], const char *src)
+{
+    vec largest[GROUP], high[GROUP * BLOCK_VECS];
+    vec *doubled = tops->doubled + first * BLOCK_VECS,
+        *signs = tops->signs + first * BLOCK_VECS / 2;
+    for (int i = 0; i < GROUP * BLOCK_VECS; i++) {
+        const struct halves x = load_halves(src + 2 * i * VEC_BYTES, FPCONV_F32);
+        const int block = i / BLOCK_VECS;
+        high[i] = x.high;
+        doubled[i] = doubled_top(x);
+        largest[block] = i % BLOCK_VECS ? u16_max(largest[block], doubled[i]) : doubled[i];
+    }
+    for (int i = 0; i < GROUP * BLOCK_VECS; i += 2)
+        signs[i / 2] = mix_high_bytes(high[i], high[i + 1]);
+    store_amaxes(amax, largest);
 }
 
 /*
@@ -77,20 +87,21 @@ struct block_scales {
 LANES uint32_t choose_scales(struct block_scales *s, const int32_t *amax, fpconv_format element,
                              bool ceil)
 {
-    const struct fp_format *d = &fp_formats[element], *l = &fp_formats[FPCONV_BF16];
+    const struct fp_format *d = &fp_formats[element];
+    const int fraction_bits = fp_formats[FPCONV_BF16].fraction_bits + 1; /* doubled */
+    const int32_t fraction_mask = (1 << fraction_bits) - 1;
     const int32_t largest = (int32_t)fp_max_finite(d, FPCONV_OCP_SAT);
     const int32_t e_max = (largest >> d->fraction_bits) - d->bias;
-    const int32_t fraction_mask = (1 << l->fraction_bits) - 1;
-    const int32_t fraction = largest << (l->fraction_bits - d->fraction_bits) & fraction_mask;
+    const int32_t fraction = largest << (fraction_bits - d->fraction_bits) & fraction_mask;
     const int32_t fraction_max = ceil ? fraction : fraction_mask;
     int32_t unusual[BLOCKS_MAX], any = 0;
     for (int i = 0; i < BLOCKS_MAX; i++) {
         const int32_t up = (amax[i] & fraction_mask) > fraction_max;
-        const int32_t code = (amax[i] >> l->fraction_bits) + up - e_max;
+        const int32_t code = (amax[i] >> fraction_bits) + up - e_max;
         const int32_t is_zero = -(amax[i] == 0);
         s->code[i] = code & ~is_zero;
         s->excess[i] = (uint32_t)(code - ORDINARY_CODE_MIN) * 0x01000100;
-        unusual[i] = ((code < ORDINARY_CODE_MIN) | (amax[i] >= 0x7f80)) & ~is_zero;
+        unusual[i] = ((code < ORDINARY_CODE_MIN) | (amax[i] >= 0xff00)) & ~is_zero;
         any |= unusual[i];
     }
     uint32_t bits = 0;
@@ -100,40 +111,36 @@ LANES uint32_t choose_scales(struct block_scales *s, const int32_t *amax, fpconv
 }
 
 /*
- * Codes, in 16-bit lanes, of sticky tops divided by the scale: 127 is added to the
- * exponent field and the scale's code subtracted, in two steps of which the first
- * never adds.  `excess` is the code less ORDINARY_CODE_MIN, at a doubled magnitude's
- * exponent in both halves of 32 bits; where it is more than the exponent, so that the
- * quotient is below 2^-40, the difference stops at 0.
+ * Codes without sign, in 16-bit lanes, of doubled tops divided by the scale: 127 is added
+ * to the exponent field and the scale's code subtracted, in two steps of which the first
+ * never adds.  `excess` is the code less ORDINARY_CODE_MIN, at the exponent's place in
+ * both halves of 32 bits; where it is more than the exponent, so that the quotient is
+ * below 2^-40, the difference stops at 0.
  */
-LANES vec quantize_lanes(vec tops, uint32_t excess, fpconv_format element)
+LANES vec quantize_lanes(vec doubled, uint32_t excess, fpconv_format element)
 {
-    const struct fp_format *d = &fp_formats[element];
-    const int sign_bit = d->exponent_bits + d->fraction_bits;
-    const vec low = u16_sub_saturate(u16_shift_left(tops, 1), u32_set(excess));
-    const vec doubled = u16_add(low, u16_set((127 - ORDINARY_CODE_MIN) << 8));
-    const vec clamped = clamp_magnitude(doubled, FPCONV_BF16, element, FPCONV_OCP_SAT);
-    const vec code = round_to_code(clamped, FPCONV_BF16, element, false);
-    return vec_or_and(code, u16_shift_right(tops, 15 - sign_bit),
-                      u16_set((uint16_t)(1 << sign_bit)));
+    const vec low = u16_sub_saturate(doubled, u32_set(excess));
+    const vec quotients = u16_add(low, u16_set((127 - ORDINARY_CODE_MIN) << 8));
+    const vec clamped = clamp_magnitude(quotients, FPCONV_BF16, element, FPCONV_OCP_SAT);
+    return round_to_code(clamped, FPCONV_BF16, element, false);
 }
 
 LANES uint32_t quantize_mx_blocks(fpconv_format element, char *dst, uint8_t *restrict scales,
                                   const char *src, size_t blocks, bool ceil)
 {
-    vec tops[BLOCKS_MAX * BLOCK_VECS];
+    struct block_tops tops;
     int32_t amax[BLOCKS_MAX] = {0};
     struct block_scales s;
     for (size_t i = 0; i < blocks; i += GROUP)
-        load_group(tops + i * BLOCK_VECS, amax + i, src + i * BLOCK_BYTES);
+        load_group(&tops, i, amax + i, src + i * BLOCK_BYTES);
     const uint32_t unusual = choose_scales(&s, amax, element, ceil);
     for (size_t i = 0; i < blocks; i++)
         scales[i] = (uint8_t)s.code[i];
     for (size_t i = 0; i < blocks * BLOCK_VECS; i += 2) {
         vec code[2];
         for (size_t k = 0; k < 2; k++)
-            code[k] = quantize_lanes(tops[i + k], s.excess[(i + k) / BLOCK_VECS], element);
-        const vec mixed = vec_or(code[0], u16_shift_left(code[1], 8));
+            code[k] = quantize_lanes(tops.doubled[i + k], s.excess[(i + k) / BLOCK_VECS], element);
+        const vec mixed = add_signs(mix_low_bytes(code[0], code[1]), tops.signs[i / 2], element);
         vec_store(dst + i / 2 * VEC_BYTES, vec_order_split_bytes(mixed));
     }
     return unusual;
