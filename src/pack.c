@@ -35,6 +35,12 @@ size_t fpconv_packed_size(fpconv_format format, size_t n)
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
+/* One to a byte, or in bytes of their own. */
+static size_t unpacked_size(fpconv_format format, size_t n)
+{
+    return is_whole_bytes(format) ? fpconv_packed_size(format, n) : n;
+}
+
 static void pack_codes(fpconv_format format, void *dst, const void *src, size_t n)
 {
     const struct fp_block_kernels *kernels = fp_cpu_blocks();
@@ -88,87 +94,79 @@ static void unpack_tiles(fpconv_format dst_format, char *dst, fpconv_format form
     }
 }
 
+/* The same for both directions: of the buffers one side is packed, of n elements. */
+static fpconv_status check_sides(bool packing, fpconv_format dst_format, const void *dst,
+                                 fpconv_format src_format, const void *src, size_t n)
+{
+    if (packing)
+        return check_buffers(dst, fpconv_packed_size(dst_format, n), src,
+                             unpacked_size(src_format, n));
+    return check_buffers(dst, unpacked_size(dst_format, n), src, fpconv_packed_size(src_format, n));
+}
+
+static fpconv_status move_codes(bool packing, fpconv_format format, void *dst, const void *src,
+                                size_t n)
+{
+    if (!fp_format_is_known(format))
+        return FPCONV_ERROR_FORMAT;
+    if (n == 0)
+        return FPCONV_OK;
+    const fpconv_status status = check_sides(packing, format, dst, format, src, n);
+    if (status != FPCONV_OK)
+        return status;
+    if (is_whole_bytes(format))
+        memmove(dst, src, fpconv_packed_size(format, n));
+    else if (dst == src)
+        (packing ? pack_tiles : unpack_tiles)(format, dst, format, src, n, FPCONV_OCP);
+    else
+        (packing ? pack_codes : unpack_codes)(format, dst, src, n);
+    return FPCONV_OK;
+}
+
+static fpconv_status convert(bool packing, fpconv_format dst_format, void *dst,
+                             fpconv_format src_format, const void *src, size_t n,
+                             fpconv_policy policy)
+{
+    const fpconv_format packed = packing ? dst_format : src_format;
+    const fpconv_format other = packing ? src_format : dst_format;
+    if (!fp_format_is_known(packed) || is_whole_bytes(packed))
+        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
+    if (!fp_format_is_known(other))
+        return FPCONV_ERROR_FORMAT;
+    if (!fp_policy_is_known(policy))
+        return FPCONV_ERROR_POLICY;
+    if (n == 0)
+        return FPCONV_OK;
+    const fpconv_status status = check_sides(packing, dst_format, dst, src_format, src, n);
+    if (status == FPCONV_OK)
+        (packing ? pack_tiles : unpack_tiles)(dst_format, dst, src_format, src, n, policy);
+    return status;
+}
+
 /* -------------------------------------------------------------------------- */
 /* Exported functions                                                         */
 /* -------------------------------------------------------------------------- */
 
 fpconv_status fpconv_pack(fpconv_format format, void *dst, const void *src, size_t n)
 {
-    if (!fp_format_is_known(format))
-        return FPCONV_ERROR_FORMAT;
-    if (n == 0)
-        return FPCONV_OK;
-    const size_t packed = fpconv_packed_size(format, n);
-    const size_t unpacked = is_whole_bytes(format) ? packed : n;
-    const fpconv_status status = check_buffers(dst, packed, src, unpacked);
-    if (status != FPCONV_OK)
-        return status;
-    if (is_whole_bytes(format))
-        memmove(dst, src, packed);
-    else if (dst == src)
-        pack_tiles(format, dst, format, src, n, FPCONV_OCP);
-    else
-        pack_codes(format, dst, src, n);
-    return FPCONV_OK;
+    return move_codes(true, format, dst, src, n);
 }
 
 fpconv_status fpconv_unpack(fpconv_format format, void *dst, const void *src, size_t n)
 {
-    if (!fp_format_is_known(format))
-        return FPCONV_ERROR_FORMAT;
-    if (n == 0)
-        return FPCONV_OK;
-    const size_t packed = fpconv_packed_size(format, n);
-    const size_t unpacked = is_whole_bytes(format) ? packed : n;
-    const fpconv_status status = check_buffers(dst, unpacked, src, packed);
-    if (status != FPCONV_OK)
-        return status;
-    if (is_whole_bytes(format))
-        memmove(dst, src, packed);
-    else if (dst == src)
-        unpack_tiles(format, dst, format, src, n, FPCONV_OCP);
-    else
-        unpack_codes(format, dst, src, n);
-    return FPCONV_OK;
-}
-
-/* Of a packed side, whose format has no whole bytes, and the other. */
-static fpconv_status check_packed(fpconv_format packed_format, const void *packed,
-                                  fpconv_format other_format, const void *other, size_t n,
-                                  fpconv_policy policy)
-{
-    if (!fp_format_is_known(other_format))
-        return FPCONV_ERROR_FORMAT;
-    if (!fp_policy_is_known(policy))
-        return FPCONV_ERROR_POLICY;
-    if (n == 0)
-        return FPCONV_OK;
-    size_t bytes;
-    if (__builtin_mul_overflow(n, fp_formats[other_format].size, &bytes))
-        return FPCONV_ERROR_SIZE;
-    return check_buffers(packed, fpconv_packed_size(packed_format, n), other, bytes);
+    return move_codes(false, format, dst, src, n);
 }
 
 fpconv_status fpconv_convert_to_packed(fpconv_format dst_format, void *dst,
                                        fpconv_format src_format, const void *src, size_t n,
                                        fpconv_policy policy)
 {
-    if (!fp_format_is_known(dst_format) || is_whole_bytes(dst_format))
-        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
-    const fpconv_status status = check_packed(dst_format, dst, src_format, src, n, policy);
-    if (status == FPCONV_OK)
-        pack_tiles(dst_format, dst, src_format, src, n, policy);
-    return status;
+    return convert(true, dst_format, dst, src_format, src, n, policy);
 }
 
 fpconv_status fpconv_convert_from_packed(fpconv_format dst_format, void *dst,
                                          fpconv_format src_format, const void *src, size_t n,
                                          fpconv_policy policy)
 {
-    if (!fp_format_is_known(src_format) || is_whole_bytes(src_format))
-        return fpconv_convert(dst_format, dst, src_format, src, n, policy);
-    const fpconv_status status = check_packed(src_format, src, dst_format, dst, n, policy);
-    if (status == FPCONV_OK)
-        unpack_tiles(dst_format, dst, src_format, src, n, policy);
-    return status;
+    return convert(false, dst_format, dst, src_format, src, n, policy);
 }

@@ -55,8 +55,8 @@ LANES void store_amaxes(int32_t amax[GROUP], const vec largest[GROUP])
 LANES void load_group(struct block_tops *tops, size_t first, int32_t amax[GROUP], const char *src)
 {
     vec largest[GROUP], high[GROUP * BLOCK_VECS];
-    vec *doubled = tops->doubled + first * BLOCK_VECS,
-        *signs = tops->signs + first * BLOCK_VECS / 2;
+    vec *doubled = tops->doubled + first * BLOCK_VECS;
+    vec *signs = tops->signs + first * BLOCK_VECS / 2;
     for (int i = 0; i < GROUP * BLOCK_VECS; i++) {
         const struct halves x = load_halves(src + 2 * i * VEC_BYTES, FPCONV_F32);
         const int block = i / BLOCK_VECS;
