@@ -125,6 +125,8 @@ void bench_scaled(const struct request *request);
 void bench_peers(const struct request *request);
 void bench_instructions(const struct request *request);
 void bench_h5tconvert(const struct request *request);
+void bench_identical(const struct request *request);
+void bench_h5call(const struct request *request);
 void bench_h5dwrite(const struct request *request);
 void bench_h5dread(const struct request *request);
 

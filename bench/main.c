@@ -15,6 +15,8 @@
 const struct section bench_sections[] = {
     {"input", bench_input, true, "the float datasets of the --input file through HDF5 and back"},
     {"h5tconvert", bench_h5tconvert, true, "H5Tconvert against HDF5's general loop"},
+    {"identical", bench_identical, true, "profile IDENTICAL against REPAIRED"},
+    {"h5call", bench_h5call, true, "array and compound datatypes against HDF5's general loop"},
     {"h5dwrite", bench_h5dwrite, true, "H5Dwrite of a large dataset against its floor"},
     {"h5dread", bench_h5dread, true, "H5Dread of a large dataset against its floor"},
     {"array", bench_array, true, "contiguous arrays against memcpy"},

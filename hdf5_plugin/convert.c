@@ -12,7 +12,7 @@
 #include "plugin.h"
 
 /* A tile is as many elements as fill so many bytes, as the source, the destination
- * or floats, whichever are widest.  Its buffers stay in the L1 cache. */
+ * or what is between them, whichever are widest.  Its buffers stay in the L1 cache. */
 enum { TILE_BYTES = 8192, TILE_MAX = TILE_BYTES / sizeof(float) };
 
 /* -------------------------------------------------------------------------- */
@@ -108,26 +108,43 @@ static fpconv_status convert_plain(const struct h5_pair *pair, const struct elem
                                   pair->rule.policy);
 }
 
-/* The source's codes in the machine's order are at `values`; the results go to `out`. */
-static fpconv_status convert_tile(const struct h5_pair *pair, void *out, const void *values,
-                                  size_t n, bool *denormal_seen)
+static bool has_rule(const struct h5_pair *pair)
+{
+    return pair->rule.eager_overflow || pair->rule.carry != CARRY_KEPT;
+}
+
+/* The source's codes in the machine's order are at `codes`; the results go to `out`. */
+static fpconv_status convert_tile(const struct h5_pair *pair, void *out, const void *codes,
+                                  size_t n, struct h5_progress *progress)
 {
     const struct h5_rule *rule = &pair->rule;
-    fpconv_format src = pair->src->format;
+    const fpconv_format dst = pair->dst->format;
+    struct h5_values values = {codes, pair->src->format};
     _Alignas(64) char changed[TILE_BYTES];
     float middle[TILE_MAX];
-    if (rule->eager_overflow || rule->carry != CARRY_KEPT) {
-        if (src != FPCONV_F64 && src != FPCONV_F32) {
+    if (has_rule(pair)) {
+        if (!fp_h5_rule_takes(pair, values.format)) {
             const fpconv_status status =
-                fpconv_convert(FPCONV_F32, middle, src, values, n, rule->policy);
+                fpconv_convert(FPCONV_F32, middle, values.format, values.at, n, rule->policy);
             if (status != FPCONV_OK)
                 return status;
-            values = middle;
-            src = FPCONV_F32;
+            values = (struct h5_values){middle, FPCONV_F32};
         }
-        values = fp_h5_apply_rule(pair, values, changed, n, denormal_seen);
+        values = fp_h5_apply_rule(pair, values, changed, n, progress);
     }
-    return fpconv_convert(pair->dst->format, out, src, values, n, rule->policy);
+    if (values.format == dst) {
+        memcpy(out, values.at, n * pair->dst->size);
+        return FPCONV_OK;
+    }
+    return fpconv_convert(dst, out, values.format, values.at, n, rule->policy);
+}
+
+static size_t tile_elements(const struct h5_pair *pair)
+{
+    const size_t src_size = pair->src->size, dst_size = pair->dst->size;
+    const size_t widest = src_size > dst_size ? src_size : dst_size;
+    const bool has_middle = has_rule(pair) && !fp_h5_rule_takes(pair, pair->src->format);
+    return TILE_BYTES / (has_middle && widest < sizeof(float) ? sizeof(float) : widest);
 }
 
 static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elements *e)
@@ -139,9 +156,8 @@ static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elem
     const bool is_read_in_place =
         e->src_stride == src_size && !pair->src->is_swapped && dst_size <= src_size;
     const bool is_direct = e->dst_stride == dst_size && !pair->dst->is_swapped;
-    const bool has_doubles = src_size == sizeof(double) || dst_size == sizeof(double);
-    const size_t tile = has_doubles ? TILE_BYTES / sizeof(double) : TILE_MAX;
-    bool denormal_seen = false;
+    const size_t tile = tile_elements(pair);
+    struct h5_progress progress = {false, false};
     for (size_t done = 0; done < e->n;) {
         const size_t count = e->n - done < tile ? e->n - done : tile;
         const ptrdiff_t first = (ptrdiff_t)(e->backward ? e->n - done - count : done);
@@ -152,7 +168,7 @@ static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elem
             src = in;
         }
         const fpconv_status status =
-            convert_tile(pair, is_direct ? dst : out, src, count, &denormal_seen);
+            convert_tile(pair, is_direct ? dst : out, src, count, &progress);
         if (status != FPCONV_OK)
             return status;
         if (!is_direct)

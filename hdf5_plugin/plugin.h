@@ -96,11 +96,24 @@ void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair 
 /* One element; denormal_seen is the state that CARRY_STICKY keeps in a call. */
 uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *rule, uint64_t code,
                             bool *denormal_seen);
-/* n source values, floats or (from f64) doubles, as they have to be for the core's
- * conversion to give what the pair's rule says: `values`, or if some of them have
- * to be others, all of them in `room`, which does not overlap `values`. */
-const void *fp_h5_apply_rule(const struct h5_pair *pair, const void *values, void *room, size_t n,
-                             bool *denormal_seen);
+/* Values in an array, in the machine's order. */
+struct h5_values {
+    const void *at;
+    fpconv_format format;
+};
+/* What a call has met so far. */
+struct h5_progress {
+    bool denormal_seen; /* as the library counts; CARRY_STICKY depends on it */
+    bool special_seen;  /* NaN or Inf in floats, where that matters */
+};
+/* Does the next function take values of this format?  It takes f32 always. */
+bool fp_h5_rule_takes(const struct h5_pair *pair, fpconv_format format);
+/* n source values as they have to be for the core's conversion to give what the
+ * pair's rule says: `values`, or if some of them have to be others, all of them in
+ * `room`, perhaps in another format, even the destination's.  `room` has the bytes of
+ * n elements of `values` and does not overlap them. */
+struct h5_values fp_h5_apply_rule(const struct h5_pair *pair, struct h5_values values, void *room,
+                                  size_t n, struct h5_progress *progress);
 /* Does the library report an exception for this source code, and which? */
 bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_except_t *exception);
 /* Does the library count the element as denormalised: a subnormal source, or a

@@ -326,9 +326,11 @@ static void find_repaired(struct probes *p, struct h5_findings *f)
     }
 }
 
+/* It is the general loop, which rounds ties away, that loses carries. */
 static void find_identical(struct probes *p, struct h5_findings *f)
 {
-    for (int carry = CARRY_KEPT; carry <= CARRY_STICKY && !f->identical_known; carry++) {
+    const int last = f->repaired.policy == FPCONV_HDF5 ? CARRY_STICKY : CARRY_KEPT;
+    for (int carry = CARRY_KEPT; carry <= last && !f->identical_known; carry++) {
         f->identical = f->repaired;
         f->identical.carry = (enum h5_carry)carry;
         f->differed[FPCONV_H5_IDENTICAL] = count_differences(p, &f->identical);

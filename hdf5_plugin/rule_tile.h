@@ -1,11 +1,12 @@
 /*
- * rule_tile.h - the rules of rule.c on an array of floats or of doubles
+ * rule_tile.h - the rules of rule.c on an array of f64, f32, f16 or bf16
  *
  * SPDX-License-Identifier: MIT
  *
- * A template: rule.c defines WORD, NAME, FORMAT, EXPONENT_BITS, FRACTION and BIAS
- * and includes it once a width.  Elements are handled as codes; magnitudes compare
- * like their codes.  Loops have no branches, for the vectoriser.
+ * A template: rule.c defines WORD, NAME, FORMAT, FRACTION and BIAS, and HEAD for
+ * the upper bits of a WORD, and includes it once a format.  Elements are handled as
+ * codes; magnitudes compare like their codes.  Loops have no branches, for the
+ * vectoriser.
  */
 
 /* An element at any address. */
@@ -24,13 +25,13 @@ INLINE void NAME(store)(char *x, size_t i, WORD code)
 /* The code of 2^exponent. */
 INLINE WORD NAME(power)(int exponent)
 {
-    return exponent > -BIAS ? (WORD)(exponent + BIAS) << FRACTION
-                            : (WORD)1 << (exponent + BIAS - 1 + FRACTION);
+    return exponent > -BIAS ? (WORD)((WORD)(exponent + BIAS) << FRACTION)
+                            : (WORD)((WORD)1 << (exponent + BIAS - 1 + FRACTION));
 }
 
 INLINE WORD NAME(magnitude)(WORD x)
 {
-    return x & ((WORD)-1 >> 1);
+    return x & (WORD)((WORD)-1 >> 1);
 }
 
 /* Is any magnitude in [from, from + width)? */
@@ -38,7 +39,7 @@ INLINE bool NAME(any_within)(const char *x, size_t n, WORD from, WORD width)
 {
     WORD least = (WORD)-1;
     for (size_t i = 0; i < n; i++) {
-        const WORD distance = NAME(magnitude)(NAME(load)(x, i)) - from;
+        const WORD distance = (WORD)(NAME(magnitude)(NAME(load)(x, i)) - from);
         least = distance < least ? distance : least;
     }
     return least < width;
@@ -67,7 +68,7 @@ INLINE struct NAME(bounds) NAME(bounds_of)(const struct h5_pair *pair)
 INLINE size_t NAME(count_before_denormal)(const char *x, size_t n, const struct NAME(bounds) * b)
 {
     enum { BLOCK = 256 };
-    const WORD width = b->normal - b->lowest, source_width = b->source_normal - 1;
+    const WORD width = (WORD)(b->normal - b->lowest), source_width = (WORD)(b->source_normal - 1);
     size_t i = 0;
     while (n - i > BLOCK && !NAME(any_within)(x + i * sizeof(WORD), BLOCK, b->lowest, width) &&
            !NAME(any_within)(x + i * sizeof(WORD), BLOCK, 1, source_width))
@@ -79,115 +80,101 @@ INLINE size_t NAME(count_before_denormal)(const char *x, size_t n, const struct 
 }
 
 /*
- * Magnitudes below `end` lose the carry.  In the binade from `first` on, results
- * have no bit of fraction, and one more in each binade above, up to
+ * Magnitudes from `first` to below `end` lose the carry.  In the binade from `first`
+ * on, results have no bit of fraction, and one more in each binade above, up to
  * `fraction_bits`; the carry runs out where these bits and the next are all ones.
- * The upper 32 bits of an element tell, of which there are more in a vector.
+ * The upper bits of an element tell, of which there are more in a vector.
+ *
+ * What is subtracted leaves less than half a unit of the result's last place, on
+ * either side of the power of two.  Returns the upper bits of the largest magnitude.
  */
-INLINE void NAME(drop)(char *restrict to, const char *restrict x, size_t n, WORD first, WORD end,
+INLINE HEAD NAME(drop)(char *restrict to, const char *restrict x, size_t n, WORD first, WORD end,
                        int fraction_bits)
 {
-    enum { REST = EXPONENT_BITS + FRACTION + 1 - 32, HEAD_FRACTION = FRACTION - REST };
-    const uint32_t fraction = ((uint32_t)1 << HEAD_FRACTION) - 1;
-    const uint32_t irrelevant = fraction >> 1; /* in the binade of `first` */
-    const uint32_t start = (uint32_t)(first >> REST), width = (uint32_t)((end - first) >> REST);
-    const uint32_t most = (uint32_t)fraction_bits;
+    enum { REST = 8 * (sizeof(WORD) - sizeof(HEAD)), HEAD_FRACTION = FRACTION - REST };
+    const HEAD fraction = ((HEAD)1 << HEAD_FRACTION) - 1;
+    const HEAD irrelevant = fraction >> 1; /* in the binade of `first` */
+    const HEAD start = (HEAD)(first >> REST), width = (HEAD)((end - first) >> REST);
+    const HEAD most = (HEAD)fraction_bits;
+    const WORD lost_fraction =
+        (WORD)(((WORD)1 << FRACTION) - ((WORD)1 << (FRACTION - 1 - fraction_bits)));
+    HEAD largest = 0;
     for (size_t i = 0; i < n; i++) {
         const WORD code = NAME(load)(x, i);
-        const uint32_t head = (uint32_t)(code >> REST);
-        const uint32_t distance = (head & 0x7fffffff) - start;
-        const uint32_t binade = distance >> HEAD_FRACTION;
-        const uint32_t ones = (head | irrelevant >> (binade < most ? binade : most)) & fraction;
+        const HEAD head = (HEAD)(code >> REST);
+        const HEAD magnitude = head & ((HEAD)-1 >> 1);
+        largest = magnitude > largest ? magnitude : largest;
+        const HEAD distance = (HEAD)(magnitude - start);
+        const HEAD binade = (HEAD)(distance >> HEAD_FRACTION);
+        const HEAD shift = binade < most ? binade : most;
+        const HEAD ones = (HEAD)((head | (HEAD)(irrelevant >> shift)) & fraction);
         const bool lost = (distance < width) & (ones == fraction);
-        NAME(store)(to, i, lost ? code & ~(((WORD)1 << FRACTION) - 1) : code);
+        NAME(store)(to, i, lost ? (WORD)(code - lost_fraction) : code);
     }
+    return largest;
 }
 
-/*
- * The same for a destination with the exponents of the source, where the place of
- * the last bit is the same in all codes.  The carry runs out where adding half a
- * unit changes the exponent, or moves the leading bit of a subnormal; but not into
- * the smallest subnormal.  Then the sum, less one exponent or halved, rounds to
- * the power of two below the source.
- */
-INLINE void NAME(drop_at_fixed_place)(char *restrict to, const char *restrict x, size_t n, WORD end,
-                                      int fraction_bits)
+/* The magnitudes below which carries are lost. */
+INLINE WORD NAME(carry_end)(const struct h5_pair *pair)
 {
-    const WORD unit = (WORD)1 << (FRACTION - fraction_bits), half = unit / 2;
-    const WORD normal = (WORD)1 << FRACTION;
-    for (size_t i = 0; i < n; i++) {
-        const WORD code = NAME(load)(x, i), magnitude = NAME(magnitude)(code);
-        const WORD sum = magnitude + half, changed = sum ^ magnitude;
-        const bool lost = ((WORD)(magnitude - unit) < end - unit) &
-                          (changed > (magnitude < normal ? magnitude : normal - 1));
-        const WORD step = sum / 2 < normal ? sum / 2 : normal;
-        NAME(store)(to, i, lost ? code + half - step : code);
-    }
+    const int dst = min_exponent(pair->dst->format), src = min_exponent(pair->src->format);
+    return NAME(power)(pair->rule.carry == CARRY_STICKY ? BIAS + 1 : dst > src ? dst : src);
 }
 
-/* x, or where they differ the changed elements in `room`. */
-INLINE const void *NAME(apply_carry)(const struct h5_pair *pair, const char *x, char *room,
-                                     size_t n, bool *denormal_seen)
+/* The elements, of which those from `before` on lose their carries, in `room`.  Returns
+ * the upper bits of the largest magnitude of these. */
+INLINE HEAD NAME(drop_carries)(const struct h5_pair *pair, char *restrict room,
+                               const char *restrict x, size_t n, size_t before)
 {
-    const int fraction_bits = fp_formats[pair->dst->format].fraction_bits;
-    const struct NAME(bounds) b = NAME(bounds_of)(pair);
-    const WORD normals = b.normal > b.source_normal ? b.normal : b.source_normal;
-    size_t before = 0; /* elements that keep their carries */
-    if (!*denormal_seen) {
-        if (!NAME(any_within)(x, n, 1, normals - 1))
-            return x;
-        before = NAME(count_before_denormal)(x, n, &b);
-        if (before == n)
-            return x;
-        *denormal_seen = true;
-    }
-    const WORD end = pair->rule.carry == CARRY_STICKY ? NAME(power)(BIAS + 1) : normals;
+    const struct fp_format *dst = &fp_formats[pair->dst->format];
     const size_t kept = before * sizeof(WORD);
     memcpy(room, x, kept);
-    if (fp_formats[pair->dst->format].bias == BIAS)
-        NAME(drop_at_fixed_place)(room + kept, x + kept, n - before, end, fraction_bits);
-    else
-        NAME(drop)
-        (room + kept, x + kept, n - before, b.lowest + ((WORD)1 << FRACTION), end, fraction_bits);
-    return room;
+    return NAME(drop)(room + kept, x + kept, n - before,
+                      NAME(power)(1 - dst->bias - dst->fraction_bits), NAME(carry_end)(pair),
+                      dst->fraction_bits);
+}
+
+/* The number of elements that come before the first that the library counts as
+ * denormalised; notes if there is one. */
+INLINE size_t NAME(count_before_loss)(const struct h5_pair *pair, const char *x, size_t n,
+                                      bool *denormal_seen)
+{
+    if (*denormal_seen)
+        return 0;
+    const struct NAME(bounds) b = NAME(bounds_of)(pair);
+    const WORD normals = b.normal > b.source_normal ? b.normal : b.source_normal;
+    if (!NAME(any_within)(x, n, 1, (WORD)(normals - 1)))
+        return n;
+    const size_t before = NAME(count_before_denormal)(x, n, &b);
+    *denormal_seen = before < n;
+    return before;
 }
 
 /* -------------------------------------------------------------------------- */
 /* Eager overflow                                                             */
 /* -------------------------------------------------------------------------- */
 
-/* As above; x may be `room`. */
-INLINE const void *NAME(apply_overflow)(const struct h5_pair *pair, const char *x, char *room,
+/* x, or where they differ the changed elements in `room`. */
+INLINE const char *NAME(apply_overflow)(const struct h5_pair *pair, const char *x, char *room,
                                         size_t n)
 {
     const fpconv_format dst = pair->dst->format;
     const uint64_t max = fp_max_finite(&fp_formats[dst], pair->rule.policy);
-    const WORD above = (WORD)fp_convert_code(FORMAT, dst, max, pair->rule.policy) + 1;
-    const WORD infinity = NAME(power)(BIAS + 1);
-    if (!NAME(any_within)(x, n, above, infinity - above))
+    const WORD above = (WORD)(fp_convert_code(FORMAT, dst, max, pair->rule.policy) + 1);
+    const WORD infinity = NAME(power)(BIAS + 1), width = (WORD)(infinity - above);
+    if (!NAME(any_within)(x, n, above, width))
         return x;
-    memmove(room, x, n * sizeof(WORD));
     for (size_t i = 0; i < n; i++) {
-        const WORD code = NAME(load)(room, i), magnitude = NAME(magnitude)(code);
-        const bool overflows = (WORD)(magnitude - above) < infinity - above;
-        NAME(store)(room, i, overflows ? (code ^ magnitude) | infinity : code);
+        const WORD code = NAME(load)(x, i), magnitude = NAME(magnitude)(code);
+        const bool overflows = (WORD)(magnitude - above) < width;
+        NAME(store)(room, i, overflows ? (WORD)((code ^ magnitude) | infinity) : code);
     }
     return room;
 }
 
-CLONES static const void *NAME(apply)(const struct h5_pair *pair, const void *x, void *room,
-                                      size_t n, bool *denormal_seen)
-{
-    if (pair->rule.carry != CARRY_KEPT)
-        x = NAME(apply_carry)(pair, x, room, n, denormal_seen);
-    if (pair->rule.eager_overflow)
-        x = NAME(apply_overflow)(pair, x, room, n);
-    return x;
-}
-
 #undef WORD
+#undef HEAD
 #undef NAME
 #undef FORMAT
-#undef EXPONENT_BITS
 #undef FRACTION
 #undef BIAS
