@@ -280,7 +280,31 @@ LANES mask16 halves_are_nan(struct halves x)
     return u16_greater(vec_or(u16_shift_left(x.high, 1), any_low), u16_set(0xff00));
 }
 
-/* bf16 is the top half of f32, plus one where the lower half rounds up. */
+/*
+ * Does any round to bf16's Inf, or is Inf or NaN?  They are rare, and what they take is
+ * half of what bf16 takes: 65,536 f32 take 0.14 ns each with AVX2 instead of 0.23.
+ */
+LANES bool halves_reach_inf(const struct halves x[2])
+{
+    const vec sign_bit = u16_set(0x8000);
+    const vec magnitude = u16_max(vec_clear(x[0].high, sign_bit), vec_clear(x[1].high, sign_bit));
+    return mask_any(s16_greater(magnitude, u16_set(0x7f7e)));
+}
+
+/* bf16 is the top half of f32, plus one where the lower half rounds up: if that is more
+ * than 0x8000, or equal and the top odd. */
+LANES vec round_top_half_to_even(struct halves x)
+{
+    const vec odd = vec_and(x.high, u16_set(1));
+    return u16_increment(x.high, u16_greater(vec_or(x.low, odd), u16_set(0x8000)));
+}
+
+LANES vec ordinary_halves_to_bf16(struct halves x, fpconv_policy policy)
+{
+    return policy == FPCONV_HDF5 ? u16_add(x.high, u16_shift_right(x.low, 15))
+                                 : round_top_half_to_even(x);
+}
+
 LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possible)
 {
     const vec sign_bit = u16_set(0x8000), largest = u16_set(0x7f7f);
@@ -293,10 +317,7 @@ LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possibl
         const vec all = nan_possible ? u16_all_ones_where(is_nan, 0x7fff, rounded) : rounded;
         return vec_or_and(all, x.high, sign_bit);
     }
-    /* up if the lower half is more than 0x8000, or equal and the top odd */
-    const vec odd = vec_and(x.high, u16_set(1));
-    const mask16 up = u16_greater(vec_or(x.low, odd), u16_set(0x8000));
-    vec rounded = u16_increment(x.high, up);
+    vec rounded = round_top_half_to_even(x);
     if (policy == FPCONV_OCP_SAT) {
         const vec magnitude = u16_min(vec_clear(rounded, sign_bit), largest);
         rounded = vec_or_and(magnitude, x.high, sign_bit);
@@ -387,6 +408,30 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
     const vec adjusted = nan_possible ? u32_select(is_nan, all_ones, finite_or_inf) : finite_or_inf;
     return vec_or_and(adjusted, x, sign_bit);
 }
+
+/* Does any round to f16's Inf, that is, is at least 65520, or NaN? */
+LANES bool f32s_reach_f16_inf(const vec x[4])
+{
+    const vec sign_bit = u32_set(0x80000000);
+    vec largest = vec_clear(x[0], sign_bit);
+    for (int i = 1; i < 4; i++)
+        largest = s32_max(largest, vec_clear(x[i], sign_bit));
+    return mask_any(s32_greater(largest, u32_set(0x477fefff)));
+}
+
+/* Most blocks need the nudge alone, or nothing: 65,536 f32 take 0.075 ns each with
+ * AVX2 instead of 0.20 (OCP_SAT). */
+LANES void adjust_for_f16(vec x[4], fpconv_policy policy, bool nan_possible)
+{
+    if (policy == FPCONV_OCP)
+        return;
+    const bool ordinary = !f32s_reach_f16_inf(x);
+    if (ordinary && policy != FPCONV_HDF5)
+        return;
+    for (int i = 0; i < 4; i++)
+        x[i] =
+            ordinary ? vec_or(x[i], u32_set(1)) : f32_adjusted_for_f16(x[i], policy, nan_possible);
+}
 #endif
 
 #ifdef VEC_ROUNDS_BY_ADDITION
@@ -460,18 +505,24 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
 #endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
-        for (int i = 0; i < 2 * halves; i++, dst += VEC_BYTES / 2, src += LANES_32 * size) {
-            const vec x = load_as_f32(src, src_format);
-            store_f16(dst, f32_adjusted_for_f16(x, policy, nan_possible));
-        }
+        vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)};
+        for (int i = 0; i < 2 * halves; i++)
+            x[i] = load_as_f32(src + (size_t)i * LANES_32 * size, src_format);
+        adjust_for_f16(x, policy, nan_possible);
+        for (int i = 0; i < 2 * halves; i++)
+            store_f16(dst + i * VEC_BYTES / 2, x[i]);
         return;
     }
 #endif
-    for (int i = 0; i < halves; i++, dst += VEC_BYTES, src += LANES_16 * size) {
-        const struct halves x = load_halves(src, src_format);
+    struct halves x[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
+    for (int i = 0; i < halves; i++)
+        x[i] = load_halves(src + (size_t)i * LANES_16 * size, src_format);
+    const bool ordinary = dst_format == FPCONV_BF16 && !halves_reach_inf(x);
+    for (int i = 0; i < halves; i++, dst += VEC_BYTES) {
         const vec code = dst_format == FPCONV_F16
-                             ? halves_to_half(x, FPCONV_F32, dst_format, policy, true)
-                             : halves_to_bf16(x, policy, nan_possible);
+                             ? halves_to_half(x[i], FPCONV_F32, dst_format, policy, true)
+                         : ordinary ? ordinary_halves_to_bf16(x[i], policy)
+                                    : halves_to_bf16(x[i], policy, nan_possible);
         vec_store(dst, vec_unsplit(code));
     }
 }
