@@ -118,9 +118,9 @@ fp_copy_records *fp_cpu_copy_records(void)
     return levels[current_level()].kernels->copy_records;
 }
 
-fp_stream *fp_cpu_stream(void)
+fp_convert_streamed *fp_cpu_convert_streamed(void)
 {
-    return levels[current_level()].kernels->stream;
+    return levels[current_level()].kernels->convert_streamed;
 }
 
 const struct fp_block_kernels *fp_cpu_blocks(void)

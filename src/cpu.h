@@ -15,10 +15,10 @@
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
 
-/* map_records, copy_records and stream of the level in use, or NULL. */
+/* map_records, copy_records and convert_streamed of the level in use, or NULL. */
 fp_map_records *fp_cpu_map_records(void);
 fp_copy_records *fp_cpu_copy_records(void);
-fp_stream *fp_cpu_stream(void);
+fp_convert_streamed *fp_cpu_convert_streamed(void);
 
 /* Packing and blocks at the level in use. */
 const struct fp_block_kernels *fp_cpu_blocks(void);

@@ -51,8 +51,10 @@ enum { FP_VECTOR_STRIDE_MAX = 32 };
 /* So few elements are faster by the codec than as a vector of their own. */
 enum { CODEC_ELEMENTS_MAX = 3 };
 
-/* memcpy by stores that go past the caches. */
-typedef void fp_stream(void *restrict dst, const void *restrict src, size_t bytes);
+/* Converts n elements of these sizes by `kernel`, and stores the results past the
+ * caches.  The buffers do not overlap. */
+typedef void fp_convert_streamed(fp_kernel *kernel, void *restrict dst, size_t dst_size,
+                                 const void *restrict src, size_t src_size, size_t n);
 
 /*
  * table[dst][src][policy].  NULL: this instruction set has nothing better than
@@ -65,7 +67,7 @@ struct fp_kernels {
     const fp_kernel_table *table;
     fp_map_records *map_records;           /* NULL: an element at a time */
     fp_copy_records *copy_records;         /* NULL where that is */
-    fp_stream *stream;                     /* NULL: no such stores */
+    fp_convert_streamed *convert_streamed; /* NULL: no such stores */
     const struct fp_block_kernels *blocks; /* never NULL */
 };
 

@@ -101,18 +101,37 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
 }
 
 /*
- * Arrays in memory: the hardware's prefetcher stops at the end of each page, and
- * this goes on.  16,777,216 elements f32 to e4m3 take 0.52 ns an element instead
- * of 0.60, f64 to e4m3 0.97 instead of 1.12 (Sapphire Rapids).
+ * The hardware's prefetcher stops at the end of each page, and this goes on.  Arrays in
+ * memory are fetched from four pages at a time, so that more of the reads are under way at
+ * once: 128 MiB are read in 0.46 ns for 8 bytes, where it takes 0.56 page by page, and 0.58
+ * without (Sapphire Rapids); 16,777,216 f64 to e4m3 take 0.46 to 0.60 ns an element instead of 0.76
+ * to 0.83. From the L2 cache it is slower than page by page, 0.10 ns instead of 0.07 for f32 to
+ * f16.
  */
-enum { CACHE_LINE = 64, SOURCE_AHEAD = 4096, DESTINATION_AHEAD = 1024 };
+enum {
+    CACHE_LINE = 64,
+    PAGE = 4096,
+    PAGES = 4,
+    SOURCE_AHEAD = PAGES * PAGE,
+    DESTINATION_AHEAD = 1024,
+    MEMORY_BYTES_MIN = 4 << 20, /* about the size of an L2 cache */
+};
 
-LANES void prefetch(const char *src, const char *dst, size_t src_bytes, size_t dst_bytes)
+/* For the lines of a block at `position` in the array, as many of the next pages. */
+LANES void prefetch_source(const char *src, size_t position, size_t bytes, bool in_memory)
 {
-    for (size_t i = 0; i < src_bytes; i += CACHE_LINE)
-        __builtin_prefetch(src + i, 0);
-    for (size_t i = 0; i < dst_bytes; i += CACHE_LINE)
-        __builtin_prefetch(dst + i, 1);
+    const size_t within = position % SOURCE_AHEAD;
+    for (size_t i = 0; i < bytes; i += CACHE_LINE) {
+        const size_t line = (within + i) / CACHE_LINE;
+        const size_t in_pages = line % PAGES * PAGE + line / PAGES * CACHE_LINE;
+        __builtin_prefetch(src + (in_memory ? SOURCE_AHEAD - within + in_pages : PAGE + i), 0);
+    }
+}
+
+LANES void prefetch_destination(const char *dst, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(dst + DESTINATION_AHEAD + i, 1);
 }
 
 LANES bool uses_tables(fpconv_format dst_format, fpconv_format src_format)
@@ -141,10 +160,14 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
         (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
         return 0;
     }
+    const char *first = src;
+    const bool in_memory = n * src_size >= MEMORY_BYTES_MIN;
+    const size_t ahead = in_memory ? 2 * SOURCE_AHEAD : PAGE;
     for (; n >= block; n -= block, src += block * src_size, dst += block * dst_size) {
-        if (n * src_size > block * src_size + SOURCE_AHEAD)
-            prefetch(src + SOURCE_AHEAD, dst + DESTINATION_AHEAD, block * src_size,
-                     block * dst_size);
+        if (n * src_size > block * src_size + ahead) {
+            prefetch_source(src, (size_t)(src - first), block * src_size, in_memory);
+            prefetch_destination(dst, block * dst_size);
+        }
         if (convert_unusual_block(dst_format, dst, src_format, src, policy))
             continue;
         convert_block(tables, dst_format, dst, src_format, src, policy, 2);
@@ -310,10 +333,8 @@ static const struct fp_block_kernels block_kernels = {
 
 #ifdef VEC_HAS_STREAM
 /* Whole vectors at aligned places; the ends by memcpy. */
-static void stream_bytes(void *restrict to, const void *restrict from, size_t bytes)
+static void stream_bytes(char *restrict dst, const char *restrict src, size_t bytes)
 {
-    char *dst = to;
-    const char *src = from;
     size_t head = (size_t) - (uintptr_t)dst % VEC_BYTES;
     head = head < bytes ? head : bytes;
     memcpy(dst, src, head);
@@ -324,11 +345,27 @@ static void stream_bytes(void *restrict to, const void *restrict from, size_t by
         dst += VEC_BYTES;
         src += VEC_BYTES;
     }
-    vec_stream_fence();
     memcpy(dst, src, bytes);
 }
+
+/* One fence at the end: it waits until all is written, which takes 0.1 us. */
+static void convert_streamed(fp_kernel *kernel, void *restrict dst, size_t dst_size,
+                             const void *restrict src, size_t src_size, size_t n)
+{
+    enum { TILE_BYTES = 4096 };
+    _Alignas(VEC_BYTES) char tile[TILE_BYTES];
+    const size_t most = TILE_BYTES / dst_size;
+    const char *in = src;
+    char *out = dst;
+    for (size_t count; n > 0; n -= count, in += count * src_size, out += count * dst_size) {
+        count = n < most ? n : most;
+        kernel(tile, in, count);
+        stream_bytes(out, tile, count * dst_size);
+    }
+    vec_stream_fence();
+}
 #else
-#define stream_bytes NULL
+#define convert_streamed NULL
 #endif
 #ifndef VEC_HAS_RECORDS
 #define map_records NULL
@@ -336,4 +373,4 @@ static void stream_bytes(void *restrict to, const void *restrict from, size_t by
 #endif
 
 const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {
-    LEVEL_STRING(LEVEL), &table, map_records, copy_records, stream_bytes, &block_kernels};
+    LEVEL_STRING(LEVEL), &table, map_records, copy_records, convert_streamed, &block_kernels};
