@@ -89,6 +89,18 @@ static struct elements elements_of(const struct h5_pair *pair, void *buf, size_t
                              stride == 0 && dst_size > src_size};
 }
 
+/* From 16 to 32 bytes in two pieces, which may overlap, for want of a call. */
+static void copy_short(char *restrict to, const char *restrict from, size_t bytes)
+{
+    enum { PIECE = 16 };
+    if (bytes < PIECE || bytes > 2 * PIECE) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    memcpy(to, from, PIECE);
+    memcpy(to + bytes - PIECE, from + bytes - PIECE, PIECE);
+}
+
 /*
  * Arrays, as datatypes, come one by one: the time of a call on few elements
  * counts.  Few elements that grow are copied, so that the core need not take
@@ -101,7 +113,7 @@ static fpconv_status convert_plain(const struct h5_pair *pair, const struct elem
     const size_t bytes = e->n * pair->src->size;
     if (e->backward && bytes <= SHORT_BYTES) {
         char in[SHORT_BYTES];
-        memcpy(in, e->buf, bytes);
+        copy_short(in, e->buf, bytes);
         return fpconv_convert(dst, e->buf, src, in, e->n, pair->rule.policy);
     }
     return fpconv_convert_strided(dst, e->buf, e->dst_stride, src, e->buf, e->src_stride, e->n,
@@ -147,7 +159,9 @@ static size_t tile_elements(const struct h5_pair *pair)
     return TILE_BYTES / (has_middle && widest < sizeof(float) ? sizeof(float) : widest);
 }
 
-static fpconv_status convert_tiles(const struct h5_pair *pair, const struct elements *e)
+/* Kept out of its caller, whose short calls would set up a stack frame for the tiles. */
+static __attribute__((noinline)) fpconv_status convert_tiles(const struct h5_pair *pair,
+                                                             const struct elements *e)
 {
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
     const ptrdiff_t src_size = pair->src->size;
@@ -188,17 +202,6 @@ struct exceptions {
     hid_t src_type, dst_type;
 };
 
-/*
- * The handler of a transfer property list; the default list has none.  HDF5
- * 1.14 and later pass no list for members of compounds and elements of arrays.
- */
-static bool find_handler(hid_t transfer_list, struct exceptions *x)
-{
-    x->handler = NULL;
-    return transfer_list > 0 && transfer_list != H5P_LST_DATASET_XFER_ID_g &&
-           H5Pget_type_conv_cb(transfer_list, &x->handler, &x->data) >= 0 && x->handler;
-}
-
 /* One element, as the library's general loop treats it: a handler's word counts
  * before the rule's. */
 static bool convert_one(const struct h5_pair *pair, char *dst, const char *src,
@@ -225,8 +228,8 @@ static bool convert_one(const struct h5_pair *pair, char *dst, const char *src,
     return true;
 }
 
-static bool convert_with_handler(const struct h5_pair *pair, const struct elements *e,
-                                 const struct exceptions *x)
+static bool convert_each(const struct h5_pair *pair, const struct elements *e,
+                         const struct exceptions *x)
 {
     bool denormal_seen = false;
     for (size_t i = 0; i < e->n; i++) {
@@ -242,22 +245,39 @@ static bool convert_with_handler(const struct h5_pair *pair, const struct elemen
 /* Commands                                                                   */
 /* -------------------------------------------------------------------------- */
 
-static herr_t convert(const struct h5_pair *pair, const struct elements *e, hid_t src_type,
-                      hid_t dst_type, hid_t transfer_list)
+static herr_t fail(const struct h5_pair *pair, const char *what)
+{
+    fp_h5_push_error("fp_h5_convert", __LINE__, pair, what);
+    return -1;
+}
+
+static inline herr_t convert_without_handler(const struct h5_pair *pair, const struct elements *e)
+{
+    const fpconv_status status = pair->is_plain ? convert_plain(pair, e) : convert_tiles(pair, e);
+    return status == FPCONV_OK ? 0 : fail(pair, fpconv_strerror(status));
+}
+
+/* By a transfer list that is not the default one. */
+static __attribute__((noinline)) herr_t convert_by_list(const struct h5_pair *pair,
+                                                        const struct elements *e, hid_t src_type,
+                                                        hid_t dst_type, hid_t transfer_list)
 {
     struct exceptions x = {NULL, NULL, src_type, dst_type};
-    fpconv_status status;
-    if (find_handler(transfer_list, &x)) {
-        if (convert_with_handler(pair, e, &x))
-            return 0;
-        fp_h5_push_error(__func__, __LINE__, pair, "the exception handler asked to abort");
-        return -1;
-    }
-    status = pair->is_plain ? convert_plain(pair, e) : convert_tiles(pair, e);
-    if (status == FPCONV_OK)
-        return 0;
-    fp_h5_push_error(__func__, __LINE__, pair, fpconv_strerror(status));
-    return -1;
+    if (H5Pget_type_conv_cb(transfer_list, &x.handler, &x.data) < 0 || !x.handler)
+        return convert_without_handler(pair, e);
+    return convert_each(pair, e, &x) ? 0 : fail(pair, "the exception handler asked to abort");
+}
+
+/*
+ * The default list has no handler.  HDF5 1.14 and later pass no list for members of
+ * compounds and elements of arrays.
+ */
+static inline herr_t convert(const struct h5_pair *pair, const struct elements *e, hid_t src_type,
+                             hid_t dst_type, hid_t transfer_list)
+{
+    if (transfer_list > 0 && transfer_list != H5P_LST_DATASET_XFER_ID_g)
+        return convert_by_list(pair, e, src_type, dst_type, transfer_list);
+    return convert_without_handler(pair, e);
 }
 
 /* Is this path one of ours?  If not, the library looks for another function. */
