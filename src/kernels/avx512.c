@@ -386,6 +386,7 @@ static void copy_records(void *restrict to, const void *restrict from,
 }
 
 #define VEC_HAS_LOOKUP
+#define VEC_LOOKS_UP_AT_ONCE
 
 /* Indices below 48, for the sake of AVX2. */
 LANES vec u8_lookup_48(const uint8_t table[64], vec index)

@@ -13,11 +13,16 @@ struct pair {
     vec first, second;
 };
 
+/* Entry 0 of each table is 0, so that high bytes remain 0. */
 LANES struct pair lookup_pair(const uint8_t table[64], struct pair index)
 {
+#ifdef VEC_LOOKS_UP_AT_ONCE /* less than mixing the two and taking them apart again */
+    return (struct pair){u8_lookup_48(table, index.first), u8_lookup_48(table, index.second)};
+#else
     const vec both = mix_low_bytes(index.first, index.second);
     const vec found = u8_lookup_48(table, both);
     return (struct pair){vec_and(found, u16_set(0xff)), u16_shift_right(found, 8)};
+#endif
 }
 
 /* Where a bf16 magnitude's exponent, at most 16, stands in the tables. */
@@ -37,12 +42,11 @@ LANES vec hif8_add_fraction(vec prefix, vec rounded, vec scale)
 /* Codes, without sign, of finite magnitudes. */
 LANES struct pair hif8_round(const struct hif8_tables *tables, struct pair magnitude)
 {
-    const vec beyond = u16_set(0x4780), largest = u16_set(0x4700); /* 2^16 and 2^15 */
+    const vec beyond = u16_set(0x4780); /* 2^16 */
     const vec first = u16_min(magnitude.first, beyond), second = u16_min(magnitude.second, beyond);
     const struct pair index = {hif8_index(first), hif8_index(second)};
     const struct pair half = lookup_pair(tables->half, index);
-    const struct pair rounded = {u16_min(u16_add(first, half.first), largest),
-                                 u16_min(u16_add(second, half.second), largest)};
+    const struct pair rounded = {u16_add(first, half.first), u16_add(second, half.second)};
     const struct pair after = {hif8_index(rounded.first), hif8_index(rounded.second)};
     const struct pair prefix = lookup_pair(tables->prefix, after);
     const struct pair scale = lookup_pair(tables->scale, after);

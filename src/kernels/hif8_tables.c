@@ -13,14 +13,15 @@ static void make_encoding(struct hif8_tables *t)
     for (int i = 1; i < HIF8_TABLE_EXPONENTS; i++) {
         const int exponent = HIF8_TABLE_ORIGIN + i;
         const bool denormal = exponent < HIF8_EXPONENT_MIN;
+        const bool has_fraction = exponent < HIF8_EXPONENT_MAX;
         const int magnitude = exponent < 0 ? -exponent : exponent;
         const int fraction_bits = denormal ? 0 : hif8_fraction_bits(magnitude);
         t->half[i] = (uint8_t)(1 << (6 - fraction_bits));
-        t->scale[i] = (uint8_t)(1 << fraction_bits);
+        t->scale[i] = (uint8_t)(has_fraction << fraction_bits);
         if (denormal)
             t->prefix[i] = (uint8_t)(exponent + HIF8_DENORMAL_BIAS);
-        else if (exponent <= HIF8_EXPONENT_MAX)
-            t->prefix[i] = (uint8_t)hif8_prefix(exponent);
+        else /* from 2^15 on all are that */
+            t->prefix[i] = (uint8_t)hif8_prefix(has_fraction ? exponent : HIF8_EXPONENT_MAX);
     }
     /* From 2^-23, itself a tie between 0 and 2^-22, everything goes up to 2^-22. */
     t->half[-HIF8_DENORMAL_BIAS - HIF8_TABLE_ORIGIN] = 0x80;

@@ -26,7 +26,8 @@ struct hif8_tables {
      * from zero by adding it. */
     uint8_t half[HIF8_TABLE_EXPONENTS];
     /* By the exponent after rounding: the code without fraction, and what bf16's
-     * fraction is multiplied by before it is shifted right by 7. */
+     * fraction is multiplied by before it is shifted right by 7; 0 from 2^15 on, whose
+     * code is the largest. */
     uint8_t prefix[HIF8_TABLE_EXPONENTS];
     uint8_t scale[HIF8_TABLE_EXPONENTS];
     /* By destination (f64, f32, f16, bf16), policy and code without sign: the high
