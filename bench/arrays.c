@@ -80,6 +80,7 @@ struct conversion {
     size_t n;
     fpconv_policy policy;
     const void *original; /* what restore_source puts into src */
+    size_t original_bytes;
 };
 
 static void run_conversion(void *context)
@@ -98,7 +99,7 @@ static void run_strided(void *context)
 static void restore_source(void *context)
 {
     const struct conversion *c = context;
-    memcpy(c->src, c->original, c->n * fpconv_format_size(c->pair.src));
+    memcpy(c->src, c->original, c->original_bytes);
 }
 
 struct copy {
@@ -238,21 +239,26 @@ void bench_array(const struct request *request)
 /* What the conversions of a comparison work on. */
 struct workspace {
     size_t n;
-    void *src, *src_other, *dst;
+    void *src, *src_other, *original, *dst;
     ptrdiff_t record; /* bytes, for strided */
 };
 
 static struct workspace allocate_workspace(size_t n, size_t element_bytes)
 {
     const size_t bytes = n * element_bytes;
-    return (struct workspace){n, bench_allocate(bytes), bench_allocate(bytes),
-                              bench_allocate(bytes), 0};
+    return (struct workspace){n,
+                              bench_allocate(bytes),
+                              bench_allocate(bytes),
+                              bench_allocate(bytes),
+                              bench_allocate(bytes),
+                              0};
 }
 
 static void free_workspace(struct workspace *workspace)
 {
     free(workspace->src);
     free(workspace->src_other);
+    free(workspace->original);
     free(workspace->dst);
 }
 
@@ -262,7 +268,9 @@ struct comparison {
     double must;
     void (*run_base)(void *conversion);
     void (*run_measured)(void *conversion);
-    void (*prepare)(void *conversion); /* of both */
+    void (*prepare_base)(void *conversion);
+    void (*prepare_measured)(void *conversion);
+    bool copies_records; /* a column for a memcpy of the workspace's records */
 
     /* Fills the workspace and changes what the two, given alike (from src to
      * dst), have to have different. */
@@ -275,6 +283,8 @@ static void comparison_heading(const struct request *request, const struct compa
 {
     report_print("\n%s: %s; n = %zu, ns an element\nmust %.1f\n%-12s", comparison->section,
                  comparison->heading, n, comparison->must, "pair");
+    if (comparison->copies_records)
+        report_print("  %7s", "memcpy");
     for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
         if (bench_wants_policy(request, (fpconv_policy)policy))
             report_print("  %10s  %8s %6s", comparison->base,
@@ -283,7 +293,7 @@ static void comparison_heading(const struct request *request, const struct compa
 }
 
 static void record_comparison(const struct comparison *comparison, const struct conversion *c,
-                              double base_ns, double ns)
+                              double base_ns, double ns, double memcpy_ns)
 {
     json_t *record =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", comparison->section, "src",
@@ -292,6 +302,10 @@ static void record_comparison(const struct comparison *comparison, const struct 
                   comparison->base_field, base_ns);
     if (c->src_stride)
         json_object_set_new(record, "stride", json_integer((json_int_t)c->src_stride));
+    if (comparison->copies_records) {
+        json_object_set_new(record, "in_place", json_boolean(c->dst == c->src));
+        json_object_set_new(record, "memcpy_ns", json_real(memcpy_ns));
+    }
     report_record(record);
 }
 
@@ -299,9 +313,11 @@ static void comparison_row(const struct request *request, const struct compariso
                            const struct workspace *workspace, struct pair pair)
 {
     struct conversion conversions[2 * FPCONV_POLICY_COUNT];
-    struct contender contenders[2 * FPCONV_POLICY_COUNT];
+    struct contender contenders[2 * FPCONV_POLICY_COUNT + 1];
     struct conversion base = {
         .pair = pair, .dst = workspace->dst, .src = workspace->src, .n = workspace->n};
+    struct copy records = {workspace->dst, workspace->src_other,
+                           workspace->n * (size_t)workspace->record};
     struct conversion measured = base;
     size_t count = 0;
     comparison->set_up(workspace, &base, &measured);
@@ -311,26 +327,31 @@ static void comparison_row(const struct request *request, const struct compariso
         base.policy = measured.policy = (fpconv_policy)policy;
         conversions[count] = base;
         contenders[count] = (struct contender){.run = comparison->run_base,
-                                               .prepare = comparison->prepare,
+                                               .prepare = comparison->prepare_base,
                                                .context = &conversions[count]};
         count++;
         conversions[count] = measured;
         contenders[count] = (struct contender){.run = comparison->run_measured,
-                                               .prepare = comparison->prepare,
+                                               .prepare = comparison->prepare_measured,
                                                .context = &conversions[count]};
         count++;
     }
     report_progress("%s: %s", comparison->section, pair_name(pair));
-    timing_compare(contenders, count);
+    contenders[count] = (struct contender){.run = run_copy, .context = &records};
+    timing_compare(contenders, count + comparison->copies_records);
 
-    double worst = 0;
+    double worst = 0, memcpy_ns = 0;
     report_print("%s", pair_name(pair));
+    if (comparison->copies_records) {
+        memcpy_ns = ns_each(&contenders[count], workspace->n);
+        report_print("  %7.3f", memcpy_ns);
+    }
     for (size_t i = 0; i < count; i += 2) {
         const double base_ns = ns_each(&contenders[i], workspace->n);
         const double ns = ns_each(&contenders[i + 1], workspace->n);
         worst = fmax(worst, ns / base_ns);
         report_print("  %10.3f  %8.3f %6.2f", base_ns, ns, ns / base_ns);
-        record_comparison(comparison, &conversions[i + 1], base_ns, ns);
+        record_comparison(comparison, &conversions[i + 1], base_ns, ns, memcpy_ns);
     }
     report_print("  %s\n", report_judge(worst, comparison->must, comparison->must));
 }
@@ -403,9 +424,11 @@ void bench_narrow(const struct request *request)
 static void set_up_inplace(const struct workspace *workspace, struct conversion *base,
                            struct conversion *measured)
 {
-    base->original = measured->original = workspace->src_other;
+    base->original = measured->original = workspace->original;
+    base->original_bytes = measured->original_bytes =
+        workspace->n * fpconv_format_size(base->pair.src);
     measured->dst = measured->src;
-    bench_fill_normal(base->pair.src, workspace->src_other, workspace->n, 1);
+    bench_fill_normal(base->pair.src, workspace->original, workspace->n, 1);
 }
 
 void bench_inplace(const struct request *request)
@@ -418,7 +441,8 @@ void bench_inplace(const struct request *request)
         .must = 1,
         .run_base = run_conversion,
         .run_measured = run_conversion,
-        .prepare = restore_source,
+        .prepare_base = restore_source,
+        .prepare_measured = restore_source,
         .set_up = set_up_inplace,
     };
     struct pair pairs[PAIRS_MAX];
@@ -443,39 +467,48 @@ static void set_up_strided(const struct workspace *workspace, struct conversion 
                            (ptrdiff_t)fpconv_format_size(src), base->n, FPCONV_OCP);
 }
 
+static void set_up_strided_in_place(const struct workspace *workspace, struct conversion *base,
+                                    struct conversion *measured)
+{
+    set_up_strided(workspace, base, measured);
+    measured->dst = measured->src;
+    measured->original = workspace->original;
+    measured->original_bytes = workspace->n * (size_t)workspace->record;
+    memcpy(workspace->original, measured->src, measured->original_bytes);
+}
+
 void bench_strided(const struct request *request)
 {
-    static const struct comparison comparisons[] = {
-        {
-            .section = "strided",
-            .heading = "a member of records of 12 bytes, against contiguous",
-            .base = "contiguous",
-            .base_field = "contiguous_ns",
-            .must = 3,
-            .run_base = run_conversion,
-            .run_measured = run_strided,
-            .set_up = set_up_strided,
-        },
-        {
-            .section = "strided",
-            .heading = "a member of records of 16 bytes, against contiguous",
-            .base = "contiguous",
-            .base_field = "contiguous_ns",
-            .must = 3,
-            .run_base = run_conversion,
-            .run_measured = run_strided,
-            .set_up = set_up_strided,
-        },
+    static const struct {
+        ptrdiff_t record;
+        bool in_place; /* as HDF5 converts the members of a compound */
+        const char *heading;
+    } tables[] = {
+        {12, true, "a member of records of 12 bytes, dst == src, against contiguous"},
+        {16, true, "a member of records of 16 bytes, dst == src, against contiguous"},
+        {12, false, "a member of records of 12 bytes, into others, against contiguous"},
+        {16, false, "a member of records of 16 bytes, into others, against contiguous"},
     };
-    const ptrdiff_t records[] = {12, 16};
     /* a quarter: the records of both sides together stay in the L2 cache */
     const size_t n = request->n ? request->n : N_L2 / 4;
     struct pair pairs[PAIRS_MAX];
     const size_t count = list_pairs(request, pairs);
     struct workspace workspace = allocate_workspace(n, 16);
-    for (size_t r = 0; r < 2; r++) {
-        workspace.record = records[r];
-        compare_pairs(request, &comparisons[r], &workspace, pairs, count);
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+        const struct comparison comparison = {
+            .section = "strided",
+            .heading = tables[t].heading,
+            .base = "contiguous",
+            .base_field = "contiguous_ns",
+            .must = 3,
+            .run_base = run_conversion,
+            .run_measured = run_strided,
+            .prepare_measured = tables[t].in_place ? restore_source : NULL,
+            .copies_records = true,
+            .set_up = tables[t].in_place ? set_up_strided_in_place : set_up_strided,
+        };
+        workspace.record = tables[t].record;
+        compare_pairs(request, &comparison, &workspace, pairs, count);
     }
     free_workspace(&workspace);
 }

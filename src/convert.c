@@ -13,8 +13,12 @@
 #include "cpu.h"
 #include "formats.h"
 
-/* A tile's buffers take 18 KiB of stack and stay in the L1 cache. */
-enum { TILE = 1024, TILE_BYTES = TILE * 8 };
+/*
+ * Elements of a tile.  Its buffers take 5 KiB of stack, and with the records of three
+ * tiles stay in the L1 cache.  A multiple of 64, so that the records of all tiles begin at
+ * the same place in a cache line.
+ */
+enum { TILE = 256, TILE_BYTES = TILE * 8 };
 
 struct side {
     fpconv_format format;
@@ -111,40 +115,68 @@ static bool is_contiguous(const struct side *side)
     return side->stride == (ptrdiff_t)side->size;
 }
 
-/* A side's elements to or from a tile, which is contiguous. */
-struct copier {
-    ptrdiff_t to_stride, from_stride;
-    size_t size;
-    fp_copy_records *vector; /* NULL: an element at a time */
-    struct fp_record_map map;
-};
-
 /* From this many elements on, setting up the vector code pays. */
-enum { VECTOR_COPY_MIN = 64 };
+enum { VECTOR_COPY_MIN = 160 };
 
-static void prepare_copier(struct copier *c, const struct side *side, bool to_tile, size_t n)
+static const struct fp_record_kernels *find_record_kernels(const struct side *side, size_t n)
 {
-    const ptrdiff_t size = (ptrdiff_t)side->size;
-    fp_map_records *map_records = fp_cpu_map_records();
-    c->to_stride = to_tile ? size : side->stride;
-    c->from_stride = to_tile ? side->stride : size;
-    c->size = side->size;
-    c->vector = NULL;
-    if (map_records && n >= VECTOR_COPY_MIN && side->stride > size &&
-        side->stride <= FP_VECTOR_STRIDE_MAX) {
-        map_records(&c->map, (size_t)c->to_stride, (size_t)c->from_stride, c->size);
-        c->vector = fp_cpu_copy_records();
-    }
+    const bool suits = n >= VECTOR_COPY_MIN && side->stride > (ptrdiff_t)side->size &&
+                       side->stride <= FP_RECORD_STRIDE_MAX;
+    return suits ? fp_cpu_records() : NULL;
 }
 
-static void copy(const struct copier *c, char *to, const char *from, size_t n)
+/* A side's elements into a tile, where they are contiguous. */
+struct gatherer {
+    const struct side *side;
+    const struct fp_record_kernels *vector; /* NULL: an element at a time */
+    struct fp_gather_map map;
+};
+
+static void prepare_gatherer(struct gatherer *g, const struct side *side, size_t n)
 {
-    if (c->to_stride == c->from_stride)
-        memcpy(to, from, n * c->size);
-    else if (c->vector)
-        c->vector(to, from, &c->map, n);
+    g->side = side;
+    g->vector = find_record_kernels(side, n);
+    if (g->vector)
+        g->vector->map_gather(&g->map, (size_t)side->stride, side->size);
+}
+
+static void gather(const struct gatherer *g, char *tile, const char *src, size_t n)
+{
+    const size_t size = g->side->size;
+    if (is_contiguous(g->side))
+        memcpy(tile, src, n * size);
+    else if (g->vector)
+        g->vector->gather(tile, src, &g->map, n);
     else
-        copy_strided(to, c->to_stride, from, c->from_stride, c->size, n);
+        copy_strided(tile, (ptrdiff_t)size, src, g->side->stride, size, n);
+}
+
+/* And out of one. */
+struct scatterer {
+    const struct side *side;
+    const struct fp_record_kernels *vector;
+    struct fp_scatter_map map;
+};
+
+static void prepare_scatterer(struct scatterer *s, const struct side *side, const char *dst,
+                              size_t n)
+{
+    s->side = side;
+    s->vector = find_record_kernels(side, n);
+    if (s->vector && fp_record_lines((size_t)side->stride) > FP_RECORD_LINES_MAX)
+        s->vector = NULL;
+    if (s->vector)
+        s->vector->map_scatter(&s->map, dst, (size_t)side->stride, side->size);
+}
+
+static void scatter(const struct scatterer *s, char *dst, const char *tile, size_t n,
+                    ptrdiff_t ahead)
+{
+    const size_t size = s->side->size;
+    if (s->vector)
+        s->vector->scatter(dst, tile, &s->map, n, ahead);
+    else
+        copy_strided(dst, s->side->stride, tile, (ptrdiff_t)size, size, n);
 }
 
 /* How a pair is converted: by one kernel, or by two with f32 in between. */
@@ -173,47 +205,76 @@ static void run_route(const struct route *route, void *dst, const void *src, siz
     route->second(dst, middle, n);
 }
 
-/* What a strided call converts by.  A side without copier is used as it is. */
-struct tiling {
-    struct route route;
-    const struct copier *gather, *scatter;
+/* The tiles of a call, in the order in which they are converted. */
+struct tiles {
+    size_t n, count;
+    bool backward;
 };
 
-/* A tile is read whole before any of it is written. */
-static void convert_tile(const struct tiling *tiling, char *dst, const char *src, size_t n)
+/* The first element of the tile whose turn it is, and how many it has. */
+static size_t tile_first(const struct tiles *tiles, size_t turn)
 {
-    _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
-    if (tiling->gather)
-        copy(tiling->gather, in, src, n);
-    run_route(&tiling->route, tiling->scatter ? out : dst, tiling->gather ? in : src, n);
-    if (tiling->scatter)
-        copy(tiling->scatter, dst, out, n);
+    return (tiles->backward ? tiles->count - 1 - turn : turn) * TILE;
 }
 
-/* Kept out of its caller, whose stack frame would grow by the tile. */
+static size_t tile_elements(const struct tiles *tiles, size_t turn)
+{
+    const size_t left = tiles->n - tile_first(tiles, turn);
+    return left < TILE ? left : TILE;
+}
+
+/*
+ * How far ahead lie the records that are to be fetched while a tile is scattered: those
+ * of the next one; or in place, where that one has been gathered by then, of the one after.
+ * Nothing behind the last record, which somebody else may be using.
+ */
+static ptrdiff_t fetch_distance(const struct tiles *tiles, size_t turn, bool in_place,
+                                ptrdiff_t stride)
+{
+    const size_t next = turn + (in_place ? 2 : 1);
+    if (next >= tiles->count || tile_elements(tiles, next) < TILE)
+        return 0;
+    return ((ptrdiff_t)tile_first(tiles, next) - (ptrdiff_t)tile_first(tiles, turn)) * stride;
+}
+
+/*
+ * Kept out of its caller, whose stack frame would grow by the tiles.
+ *
+ * A tile is gathered before the one before it is scattered, lest loads wait for the stores
+ * of what they load to leave the store buffer.  In place, no element is overwritten
+ * before it is read: elements that move apart are converted from the last tile on.
+ */
 static __attribute__((noinline)) void convert_tiles(const struct route *route, char *dst,
                                                     const struct side *d, const char *src,
                                                     const struct side *s, size_t n)
 {
     const bool in_place = dst == src;
-    struct copier gather, scatter;
-    struct tiling tiling = {*route, NULL, NULL};
-    if (in_place || !is_contiguous(s)) {
-        prepare_copier(&gather, s, true, n);
-        tiling.gather = &gather;
-    }
-    if (!is_contiguous(d)) {
-        prepare_copier(&scatter, d, false, n);
-        tiling.scatter = &scatter;
-    }
-    /* In place, elements that move apart are converted from the last tile on,
-     * so that none is overwritten before it is read. */
-    const bool backward = in_place && magnitude(d->stride) > magnitude(s->stride);
-    for (size_t done = 0; done < n;) {
-        const size_t count = n - done < TILE ? n - done : TILE;
-        const ptrdiff_t first = (ptrdiff_t)(backward ? n - done - count : done);
-        convert_tile(&tiling, dst + first * d->stride, src + first * s->stride, count);
-        done += count;
+    const bool gathers = in_place || !is_contiguous(s), scatters = !is_contiguous(d);
+    const struct tiles tiles = {n, n / TILE + (n % TILE != 0),
+                                in_place && magnitude(d->stride) > magnitude(s->stride)};
+    _Alignas(64) char in[TILE_BYTES + FP_TILE_MARGIN];
+    _Alignas(64) char out_and_margins[FP_TILE_MARGIN + TILE_BYTES + FP_TILE_MARGIN];
+    char *const out = out_and_margins + FP_TILE_MARGIN;
+    struct gatherer gatherer;
+    struct scatterer scatterer;
+    if (gathers)
+        prepare_gatherer(&gatherer, s, n);
+    if (scatters)
+        prepare_scatterer(&scatterer, d, dst, n);
+
+    for (size_t turn = 0; turn < tiles.count; turn++) {
+        const ptrdiff_t first = (ptrdiff_t)tile_first(&tiles, turn);
+        char *to = dst + first * d->stride;
+        const char *from = src + first * s->stride;
+        const size_t count = tile_elements(&tiles, turn);
+        if (gathers && turn == 0)
+            gather(&gatherer, in, from, count);
+        run_route(route, scatters ? out : to, gathers ? in : from, count);
+        if (gathers && turn + 1 < tiles.count)
+            gather(&gatherer, in, src + (ptrdiff_t)tile_first(&tiles, turn + 1) * s->stride,
+                   tile_elements(&tiles, turn + 1));
+        if (scatters)
+            scatter(&scatterer, to, out, count, fetch_distance(&tiles, turn, in_place, d->stride));
     }
 }
 

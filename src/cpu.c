@@ -108,14 +108,9 @@ fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy pol
     return kernel;
 }
 
-fp_map_records *fp_cpu_map_records(void)
+const struct fp_record_kernels *fp_cpu_records(void)
 {
-    return levels[current_level()].kernels->map_records;
-}
-
-fp_copy_records *fp_cpu_copy_records(void)
-{
-    return levels[current_level()].kernels->copy_records;
+    return levels[current_level()].kernels->records;
 }
 
 fp_convert_streamed *fp_cpu_convert_streamed(void)

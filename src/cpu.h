@@ -15,9 +15,8 @@
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
 
-/* map_records, copy_records and convert_streamed of the level in use, or NULL. */
-fp_map_records *fp_cpu_map_records(void);
-fp_copy_records *fp_cpu_copy_records(void);
+/* Records and convert_streamed of the level in use, or NULL. */
+const struct fp_record_kernels *fp_cpu_records(void);
 fp_convert_streamed *fp_cpu_convert_streamed(void);
 
 /* Packing and blocks at the level in use. */

@@ -277,6 +277,48 @@ static void fields_of_the_same_records(void **state)
     for_each_pair_and_policy(check_fields);
 }
 
+/* A format of each size: how elements are copied depends on nothing else. */
+static const fpconv_format of_each_size[] = {FPCONV_F64, FPCONV_F32, FPCONV_BF16, FPCONV_E4M3};
+
+enum { RECORD_MAX = 40 };
+
+/* Lengths of one tile of a library and of several, whole and not. */
+static size_t record_count(size_t record, size_t alignment)
+{
+    static const size_t counts[] = {160, 197, 255, 256, 257, 511, 600, 768, 1000};
+    return counts[(record * 5 + alignment) % ARRAY_COUNT(counts)];
+}
+
+static void check_records(size_t record, size_t alignment)
+{
+    const size_t n = record_count(record, alignment), at = MARGIN + alignment;
+    const size_t bytes = at + n * record + MARGIN;
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        const ptrdiff_t stride = sign * (ptrdiff_t)record;
+        const struct place all = {first_at(at, stride, n), stride};
+        if (!is_tried())
+            continue;
+        check_apart(stride, stride, n, alignment);
+        check_places(all, all, first_element(n, alignment) % (STREAM_COUNT - n), n, bytes);
+        if (stream.dst_size + stream.src_size <= record) {
+            const struct place behind = {all.at + (ptrdiff_t)stream.src_size, stride};
+            check_places(behind, all, 0, n, bytes);
+        }
+    }
+}
+
+static void records_of_every_size_at_every_alignment(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < ARRAY_COUNT(of_each_size); d++)
+        for (size_t s = 0; s < ARRAY_COUNT(of_each_size); s++) {
+            fill_stream(&stream, of_each_size[d], of_each_size[s], FPCONV_OCP);
+            for (size_t record = wider_size(); record <= RECORD_MAX; record++)
+                for (size_t alignment = 0; alignment < ALIGNMENTS; alignment++)
+                    check_records(record, alignment);
+        }
+}
+
 /* Lengths about which a library that works in blocks may stumble. */
 static void check_long_arrays(void)
 {
@@ -379,6 +421,42 @@ static void check_fenced(void)
         }
 }
 
+/* As many records as fit, from the page's begin or to its end, with nothing behind the last
+ * element. */
+static void check_fenced_records(size_t record, size_t cut)
+{
+    const size_t page = (size_t)(fenced_src.end - fenced_src.begin);
+    const size_t n = (page - wider_size()) / record + 1 - cut;
+    for (int at_end = 0; at_end < 2; at_end++) {
+        const size_t src_bytes = (n - 1) * record + stream.src_size;
+        const size_t dst_bytes = (n - 1) * record + stream.dst_size;
+        uint8_t *src = at_end ? fenced_src.end - src_bytes : fenced_src.begin;
+        uint8_t *dst = at_end ? fenced_dst.end - dst_bytes : fenced_dst.begin;
+        const struct place place = {0, (ptrdiff_t)record};
+        assert_true(n <= STREAM_COUNT);
+        put_elements(src, place, stream.src_size, stream.codes, n);
+        assert_int_equal(fpconv_convert_strided(stream.dst, dst, (ptrdiff_t)record, stream.src, src,
+                                                (ptrdiff_t)record, n, stream.policy),
+                         FPCONV_OK);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(load_code(dst + i * record, stream.dst_size), stream.wants[i]);
+    }
+}
+
+static void no_record_outside_is_read_or_written(void **state)
+{
+    (void)state;
+    fenced_src = fence();
+    fenced_dst = fence();
+    for (size_t d = 0; d < ARRAY_COUNT(of_each_size); d++)
+        for (size_t s = 0; s < ARRAY_COUNT(of_each_size); s++) {
+            fill_stream(&stream, of_each_size[d], of_each_size[s], FPCONV_OCP);
+            for (size_t record = wider_size(); record <= RECORD_MAX; record++)
+                for (size_t cut = 0; cut < 4; cut++)
+                    check_fenced_records(record, cut);
+        }
+}
+
 static void nothing_outside_is_read_or_written(void **state)
 {
     (void)state;
@@ -398,9 +476,11 @@ int main(void)
         cmocka_unit_test(source_strides_below_the_element_size),
         cmocka_unit_test(in_place_with_strides_that_differ),
         cmocka_unit_test(fields_of_the_same_records),
+        cmocka_unit_test(records_of_every_size_at_every_alignment),
         cmocka_unit_test(arrays_longer_than_a_block),
         cmocka_unit_test(arrays_larger_than_the_caches),
         cmocka_unit_test(nothing_outside_is_read_or_written),
+        cmocka_unit_test(no_record_outside_is_read_or_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,50 +340,7 @@ LANES vec vec_unpack_6(vec packed)
     return vec_and(_mm512_multishift_epi64_epi8(offsets, spread), u8_set(0x3f));
 }
 
-/*
- * Elements out of records and into them: a byte permutation between masked accesses.
- * 5 elements from records of 12 bytes take 3 operations, where a loop over elements
- * takes 10.
- */
-#define VEC_HAS_RECORDS
-
-static void map_records(struct fp_record_map *map, size_t to_stride, size_t from_stride,
-                        size_t size)
-{
-    const size_t widest = to_stride > from_stride ? to_stride : from_stride;
-    *map = (struct fp_record_map){
-        size, 1 + (VEC_BYTES - size) / widest, {to_stride, 0}, {from_stride, 0}, {0}};
-    for (size_t i = 0; i < map->elements; i++)
-        for (size_t byte = 0; byte < size; byte++) {
-            const size_t to = i * to_stride + byte, from = i * from_stride + byte;
-            map->to.bytes |= UINT64_C(1) << to;
-            map->from.bytes |= UINT64_C(1) << from;
-            map->order[to] = (uint8_t)from;
-        }
-}
-
-static void copy_records(void *restrict to, const void *restrict from,
-                         const struct fp_record_map *map, size_t n)
-{
-    /* by value: the stores might be to the map */
-    const struct fp_record_side w = map->to, r = map->from;
-    const size_t size = map->size, elements = map->elements;
-    const vec order = vec_load(map->order);
-    const char *src = from;
-    char *dst = to;
-    for (; n >= elements; n -= elements) {
-        const vec group = _mm512_maskz_loadu_epi8(r.bytes, src);
-        _mm512_mask_storeu_epi8(dst, w.bytes, _mm512_permutexvar_epi8(order, group));
-        src += elements * r.stride;
-        dst += elements * w.stride;
-    }
-    if (n == 0)
-        return;
-    const __mmask64 read = first_bytes((n - 1) * r.stride + size) & r.bytes;
-    const __mmask64 written = first_bytes((n - 1) * w.stride + size) & w.bytes;
-    const vec group = _mm512_maskz_loadu_epi8(read, src);
-    _mm512_mask_storeu_epi8(dst, written, _mm512_permutexvar_epi8(order, group));
-}
+#include "records.h"
 
 #define VEC_HAS_LOOKUP
 #define VEC_LOOKS_UP_AT_ONCE

@@ -25,28 +25,55 @@ typedef void fp_kernel(void *dst, const void *src, size_t n);
 typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
 
 /*
- * How elements of `size` bytes, a stride apart on either side, are copied by the
- * vector: as many at a time as lie within one, by a permutation that is the same for
- * each group.  Made once a call.
+ * Elements of records, `stride` bytes apart, to and from a tile, where they are
+ * contiguous, by vectors of 64 bytes.  A stride is larger than an element and at most
+ * FP_RECORD_STRIDE_MAX.  No byte of the records that is not an element's is accessed;
+ * of the tile, FP_TILE_MARGIN bytes before and behind may be read or written.
  */
-struct fp_record_map {
-    size_t size, elements; /* of a group */
-    struct fp_record_side {
-        size_t stride;
-        uint64_t bytes; /* a bit for each of a group's */
-    } to, from;
-    uint8_t order[64]; /* for each byte of `to`, its place in `from` */
+enum { FP_RECORD_STRIDE_MAX = 32, FP_RECORD_LINES_MAX = 7, FP_TILE_MARGIN = 64 };
+
+/* How they are gathered: so many at a time, a window, as lie within a vector. */
+struct fp_gather_map {
+    size_t stride, size;
+    size_t elements;   /* of a window */
+    uint64_t bytes;    /* a bit for each of theirs in it */
+    uint8_t order[64]; /* for each byte of the tile its place in the window, over and over */
 };
 
-/* `to` and `from` strides are at least `size` and at most FP_VECTOR_STRIDE_MAX. */
-typedef void fp_map_records(struct fp_record_map *map, size_t to_stride, size_t from_stride,
-                            size_t size);
+/* How they are scattered: a cache line at a time, of those after which the elements lie
+ * as before. */
+struct fp_scatter_map {
+    size_t stride, size;
+    size_t lines, tile_bytes; /* of a period */
+    struct {
+        uint64_t bytes;    /* a bit for each of the elements' */
+        ptrdiff_t in_tile; /* where they start there */
+    } line[FP_RECORD_LINES_MAX];
+    uint8_t order[FP_RECORD_LINES_MAX][64]; /* for each byte its place from there on */
+};
 
-/* Copies n elements.  No byte that is not an element's is accessed. */
-typedef void fp_copy_records(void *restrict to, const void *restrict from,
-                             const struct fp_record_map *map, size_t n);
+/* Cache lines of 64 bytes after which records lie in them as before. */
+static inline size_t fp_record_lines(size_t stride)
+{
+    while (stride % 2 == 0)
+        stride /= 2;
+    return stride;
+}
 
-enum { FP_VECTOR_STRIDE_MAX = 32 };
+struct fp_record_kernels {
+    void (*map_gather)(struct fp_gather_map *map, size_t stride, size_t size);
+    void (*gather)(void *restrict tile, const void *restrict records,
+                   const struct fp_gather_map *map, size_t n);
+
+    /* For strides of at most FP_RECORD_LINES_MAX lines.  The map serves every address that
+     * differs from `records` by a multiple of 64. */
+    void (*map_scatter)(struct fp_scatter_map *map, const void *records, size_t stride,
+                        size_t size);
+
+    /* The lines that are `ahead` bytes further on are fetched, to be written later. */
+    void (*scatter)(void *restrict records, const void *restrict tile,
+                    const struct fp_scatter_map *map, size_t n, ptrdiff_t ahead);
+};
 
 /* So few elements are faster by the codec than as a vector of their own. */
 enum { CODEC_ELEMENTS_MAX = 3 };
@@ -65,10 +92,9 @@ typedef void fp_convert_streamed(fp_kernel *kernel, void *restrict dst, size_t d
 struct fp_kernels {
     const char *name;
     const fp_kernel_table *table;
-    fp_map_records *map_records;           /* NULL: an element at a time */
-    fp_copy_records *copy_records;         /* NULL where that is */
-    fp_convert_streamed *convert_streamed; /* NULL: no such stores */
-    const struct fp_block_kernels *blocks; /* never NULL */
+    const struct fp_record_kernels *records; /* NULL: an element at a time */
+    fp_convert_streamed *convert_streamed;   /* NULL: no such stores */
+    const struct fp_block_kernels *blocks;   /* never NULL */
 };
 
 typedef uint32_t fp_mx_quantize(void *restrict codes, uint8_t *restrict scales,

@@ -367,10 +367,12 @@ static void convert_streamed(fp_kernel *kernel, void *restrict dst, size_t dst_s
 #else
 #define convert_streamed NULL
 #endif
-#ifndef VEC_HAS_RECORDS
-#define map_records NULL
-#define copy_records NULL
+#ifdef VEC_HAS_RECORDS
+static const struct fp_record_kernels record_kernels = {map_gather, gather, map_scatter, scatter};
+#define RECORD_KERNELS &record_kernels
+#else
+#define RECORD_KERNELS NULL
 #endif
 
 const struct fp_kernels LEVEL_CONCAT(fp_kernels_, LEVEL) = {
-    LEVEL_STRING(LEVEL), &table, map_records, copy_records, convert_streamed, &block_kernels};
+    LEVEL_STRING(LEVEL), &table, RECORD_KERNELS, convert_streamed, &block_kernels};

@@ -119,5 +119,4 @@ static const fp_kernel_table table = {[FPCONV_F32] = {FPCONV_FORMATS(ROW_TO_F32)
 static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4, pack_6,
                                                       unpack_6, {NULL},   NULL};
 
-const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL,
-                                               NULL,       NULL,   &block_kernels};
+const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL, NULL, &block_kernels};
