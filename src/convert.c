@@ -20,6 +20,9 @@
  */
 enum { TILE = 256, TILE_BYTES = TILE * 8 };
 
+/* Of the elements that are widened in place, so many bytes are copied first. */
+enum { WIDEN_COPY_BYTES = 2048 };
+
 struct side {
     fpconv_format format;
     size_t size;
@@ -281,20 +284,23 @@ static __attribute__((noinline)) void convert_tiles(const struct route *route, c
 /*
  * Contiguous elements that grow where they lie.  The results of the upper ones, as
  * many as do not fit on the sources, lie beyond all sources: they need no copy.  Then
- * the same for what is left, until that is a tile.
+ * the same for what is left, until a copy of its sources is small.
  *
- * 262,144 elements e4m3 to f32 take 0.13 ns an element instead of 0.21 by tiles
- * (Sapphire Rapids, L2 cache).
+ * Each part begins at a multiple of 64 elements, so that stores that do not cross cache
+ * lines in an array do not here: 65,536 elements e4m3 to f32 take 0.10 ns each, as from one
+ * array to another, instead of 0.115 (Sapphire Rapids, L2 cache).
  */
-static void widen_in_place(const struct route *route, const struct side *d, const struct side *s,
-                           char *p, size_t n)
+static __attribute__((noinline)) void widen_in_place(fp_kernel *kernel, const struct side *d,
+                                                     const struct side *s, char *p, size_t n)
 {
-    while (n > TILE) {
-        const size_t rest = n / (d->size / s->size) + 1;
-        route->first(p + rest * d->size, p + rest * s->size, n - rest);
+    _Alignas(64) char copy[WIDEN_COPY_BYTES];
+    while (n * s->size > sizeof(copy)) {
+        const size_t rest = (n / (d->size / s->size) + 64) / 64 * 64;
+        kernel(p + rest * d->size, p + rest * s->size, n - rest);
         n = rest;
     }
-    convert_tiles(route, p, d, p, s, n);
+    memcpy(copy, p, n * s->size);
+    kernel(p, copy, n);
 }
 
 static void convert_elements(const struct side *d, void *dst, const struct side *s, const void *src,
@@ -305,7 +311,7 @@ static void convert_elements(const struct side *d, void *dst, const struct side 
     if (!is_contiguous(d) || !is_contiguous(s) || route.second)
         convert_tiles(&route, dst, d, src, s, n);
     else if (widens_in_place)
-        widen_in_place(&route, d, s, dst, n);
+        widen_in_place(route.first, d, s, dst, n);
     else
         route.first(dst, src, n);
 }
@@ -336,14 +342,17 @@ fpconv_status fpconv_convert_strided(fpconv_format dst_format, void *dst, ptrdif
     return status;
 }
 
-/* Can nothing be wrong with these contiguous buffers?  (False for some good ones.) */
+/* Can nothing be wrong with these contiguous buffers, and does a kernel take them?  (False
+ * for some good ones.) */
 static bool are_plain_buffers(const void *dst, size_t dst_size, const void *src, size_t src_size,
                               size_t n)
 {
     if (!dst || !src || n > SIZE_MAX / sizeof(uint64_t))
         return false;
     const uintptr_t d = (uintptr_t)dst, s = (uintptr_t)src;
-    return d >= s ? d - s >= n * src_size : s - d >= n * dst_size;
+    if (d == s)
+        return dst_size <= src_size;
+    return d > s ? d - s >= n * src_size : s - d >= n * dst_size;
 }
 
 /*
