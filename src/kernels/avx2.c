@@ -22,6 +22,8 @@ typedef __m256i vec;
 #include "lanes.h"
 #include "x86_common.h"
 
+enum { MXCSR_F64_TO_ODD = MXCSR_FLUSHES | _MM_ROUND_TOWARD_ZERO };
+
 #define u16_min _mm256_min_epu16
 #define u16_max _mm256_max_epu16
 #define s32_min _mm256_min_epi32
@@ -114,6 +116,25 @@ LANES vec vec_f64_to_f32(vec a, vec b)
     const __m128 low = _mm256_cvtpd_ps(_mm256_castsi256_pd(a));
     const __m128 high = _mm256_cvtpd_ps(_mm256_castsi256_pd(b));
     return _mm256_castps_si256(_mm256_set_m128(high, low));
+}
+
+/*
+ * f64 to f32 towards zero, which is what MXCSR says (MXCSR_F64_TO_ODD), with the bits
+ * that are lost, and three above them, set if any of the low ones is: 11 operations for 8
+ * values where integers take 13, and 7 more to find out which f64 f32 cannot hold.  Too
+ * large ones become the largest f32, those below 2^-126 zero.
+ */
+#define VEC_HAS_F64_TO_ODD_F32
+
+LANES __m128i f64_to_odd_f32(vec a)
+{
+    const vec is_inexact = s32_greater(vec_and(a, u64_set((1 << 29) - 1)), u32_set(0));
+    return _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(vec_or(a, is_inexact))));
+}
+
+LANES vec vec_f64_to_odd_f32(vec a, vec b)
+{
+    return _mm256_set_m128i(f64_to_odd_f32(b), f64_to_odd_f32(a));
 }
 
 #define VEC_HAS_F32_TO_F16

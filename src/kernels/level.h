@@ -213,32 +213,35 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
     }
 }
 
-/* Does the pair's block round by floating-point instructions? */
-LANES bool needs_guard(fpconv_format dst_format, fpconv_format src_format)
+/* The loop is a function of its own, lest the compiler move conversions out of
+ * the guard; it calls itself once for the rest. */
+#ifdef LEVEL_GUARDS_MXCSR
+/* What MXCSR has to be while the pair's block rounds by floating-point instructions;
+ * 0 if it does not. */
+LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format)
 {
+    if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && loads_any_f64(dst_format))
+        return MXCSR_F64_TO_ODD;
 #ifdef VEC_ROUNDS_BY_ADDITION
     const bool to_byte = fp_formats[dst_format].size == 1 && dst_format != FPCONV_HIF8;
     const bool from_byte = fp_formats[src_format].size == 1;
     if (!from_byte && src_format != FPCONV_F16 && (to_byte || dst_format == FPCONV_F16))
-        return true;
+        return MXCSR_DEFAULT;
 #endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16 && fp_format_is_wide(src_format))
-        return true;
+        return MXCSR_DEFAULT;
 #endif
-    return dst_format == FPCONV_F32 && src_format == FPCONV_F64;
+    return dst_format == FPCONV_F32 && src_format == FPCONV_F64 ? MXCSR_DEFAULT : 0;
 }
 
-/* The loop is a function of its own, lest the compiler move conversions out of
- * the guard; it calls itself once for the rest. */
-#ifdef LEVEL_GUARDS_MXCSR
-#define CALL_GUARDED(DST, SRC, call)                              \
-    const bool guarded = needs_guard(FPCONV_##DST, FPCONV_##SRC); \
-    const unsigned mxcsr = guarded ? _mm_getcsr() : 0;            \
-    if (guarded)                                                  \
-        _mm_setcsr(MXCSR_DEFAULT);                                \
-    call;                                                         \
-    if (guarded)                                                  \
+#define CALL_GUARDED(DST, SRC, call)                                      \
+    const unsigned guarding = guarding_mxcsr(FPCONV_##DST, FPCONV_##SRC); \
+    const unsigned mxcsr = guarding ? _mm_getcsr() : 0;                   \
+    if (guarding)                                                         \
+        _mm_setcsr(guarding);                                             \
+    call;                                                                 \
+    if (guarding)                                                         \
         _mm_setcsr(mxcsr);
 #else
 #define CALL_GUARDED(DST, SRC, call) call;

@@ -13,7 +13,7 @@
  * field's share of the code; with the significand, leading one included, they sum to
  * the code without sign.  Below the smallest normal number e stays at its exponent.
  *
- * Runs with MXCSR at its default; see x86_common.h.
+ * Runs with MXCSR at its default, or with flushing; see x86_common.h.
  */
 
 /* A code of dst, without sign, as an f32; subnormal ones excepted. */
@@ -69,8 +69,7 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     const int sign_bit = d->exponent_bits + d->fraction_bits;
     vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)}, code[4];
     load_f32s(x, src, src_format, 2 * halves);
-    if (src_format != FPCONV_F64 &&
-        mask_any(vec_or(f32_either_is_nan(x[0], x[1]), f32_either_is_nan(x[2], x[3]))))
+    if (mask_any(vec_or(f32_either_is_nan(x[0], x[1]), f32_either_is_nan(x[2], x[3]))))
         return false;
     for (int i = 0; i < 4; i++) {
         const vec magnitude = vec_clear(x[i], u32_set(0x80000000));

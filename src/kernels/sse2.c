@@ -18,6 +18,8 @@ typedef __m128i vec;
 #include "lanes.h"
 #include "x86_common.h"
 
+enum { MXCSR_F64_TO_ODD = MXCSR_FLUSHES };
+
 /* SSE2 has 16-bit minima of signed lanes only; these take two operations. */
 LANES vec u16_min(vec a, vec b)
 {
@@ -121,6 +123,21 @@ LANES vec vec_f64_to_f32(vec a, vec b)
 {
     const __m128 low = _mm_cvtpd_ps(_mm_castsi128_pd(a)), high = _mm_cvtpd_ps(_mm_castsi128_pd(b));
     return _mm_castps_si128(_mm_movelh_ps(low, high));
+}
+
+/*
+ * f64 to f32, exactly: without the bits that are to be lost, but with the four above them
+ * set if any of the low ones is.  Too large ones become Inf, those below 2^-126 zero, as
+ * MXCSR says (MXCSR_F64_TO_ODD).
+ */
+#define VEC_HAS_F64_TO_ODD_F32
+
+LANES vec vec_f64_to_odd_f32(vec a, vec b)
+{
+    const vec lost = u64_set((1 << 29) - 1);
+    const vec odd_a = vec_or(a, s32_greater(vec_and(a, lost), u32_set(0)));
+    const vec odd_b = vec_or(b, s32_greater(vec_and(b, lost), u32_set(0)));
+    return vec_f64_to_f32(vec_clear(odd_a, lost), vec_clear(odd_b, lost));
 }
 
 LANES vec f32_fill_nan(vec value)
