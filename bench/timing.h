@@ -19,7 +19,7 @@ struct contender {
 /**
  * Times the contenders in turn, round after round, so that what slows the
  * machine down for a while slows all of them down.  Each has run before it is
- * timed.  A run of a millisecond or more is timed in CPU time, so that other
+ * timed.  A run of a tenth of a millisecond or more is timed in CPU time, so that other
  * programs' turns on a busy machine do not count.  A run that is short against
  * the clock's resolution is repeated within a sample (not where it needs a
  * preparation); the longer a round takes, the fewer there are, at least three.

@@ -199,24 +199,14 @@ DEFINE_LOAD_HALF(f16, uint8_t)
  * from zero.  But that of a NaN may be Inf; so the last bit is set where the lower half
  * has any, if there are specials.
  */
-INLINE void f32_take_upper(char *restrict to, const char *restrict x, size_t n)
+INLINE uint16_t f32_to_odd_half(uint16_t upper, uint16_t lower)
 {
-    for (size_t i = 0; i < n; i++)
-        bf16_store(to, i, (uint16_t)(f32_load(x, i) >> 16));
-}
-
-INLINE void f32_round_to_odd(char *restrict to, const char *restrict x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t upper = f32_load_half(x, i, UPPER_AT);
-        const uint16_t sticky = f32_load_half(x, i, LOWER_AT) ? 1 : 0;
-        bf16_store(to, i, upper | sticky);
-    }
+    return upper | (lower ? 1 : 0);
 }
 
 /* What is too small for a normal f32, or too large, is too small or too large for
  * formats of 8 bits, too: it becomes something below 2^-126, or the largest value. */
-INLINE void f64_round_to_odd(char *restrict to, const char *restrict x, size_t n)
+INLINE uint16_t f64_to_odd_half(uint32_t upper, uint32_t lower)
 {
     enum {
         REBIAS = (1023 - 127) << 20,
@@ -224,16 +214,48 @@ INLINE void f64_round_to_odd(char *restrict to, const char *restrict x, size_t n
         F64_INF = 0x7ff << 20,
         F32 = (1 << 28) - 1
     };
+    const int32_t magnitude = (int32_t)(upper & 0x7fffffff);
+    const int32_t rebiased = magnitude < REBIAS ? 0 : magnitude - REBIAS;
+    const int32_t finite = rebiased < INF ? rebiased : INF - 1;
+    const uint32_t f32 = (uint32_t)(magnitude < F64_INF ? finite : magnitude & F32) << 3;
+    const uint32_t signed_f32 = f32 | (upper & 0x80000000);
+    const uint32_t odd = (upper & 0x1fff) | lower ? signed_f32 | 0x10000 : signed_f32;
+    return (uint16_t)(odd >> 16);
+}
+
+/* The halves, which lose their carries, in `room`.  False if there may be specials. */
+INLINE bool f32_drop_in_uppers(struct bf16_loss loss, char *restrict room, const char *restrict x,
+                               size_t n)
+{
+    uint16_t largest = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t upper = f64_load_half(x, i, UPPER_AT), lower = f64_load_half(x, i, LOWER_AT);
-        const int32_t magnitude = (int32_t)(upper & 0x7fffffff);
-        const int32_t rebiased = magnitude < REBIAS ? 0 : magnitude - REBIAS;
-        const int32_t finite = rebiased < INF ? rebiased : INF - 1;
-        const uint32_t f32 = (uint32_t)(magnitude < F64_INF ? finite : magnitude & F32) << 3;
-        const uint32_t signed_f32 = f32 | (upper & 0x80000000);
-        const uint32_t odd = (upper & 0x1fff) | lower ? signed_f32 | 0x10000 : signed_f32;
-        bf16_store(to, i, (uint16_t)(odd >> 16));
+        const uint16_t upper = (uint16_t)(f32_load(x, i) >> 16);
+        bf16_store(room, i, bf16_drop_one(loss, upper, &largest));
     }
+    return largest < bf16_power(128);
+}
+
+/* The same for all floats, from the element `from` on. */
+INLINE void f32_drop_in_halves(struct bf16_loss loss, char *restrict room, const char *restrict x,
+                               size_t from, size_t n)
+{
+    uint16_t largest = 0;
+    for (size_t i = from; i < n; i++) {
+        const uint16_t half =
+            f32_to_odd_half(f32_load_half(x, i, UPPER_AT), f32_load_half(x, i, LOWER_AT));
+        bf16_store(room, i, bf16_drop_one(loss, half, &largest));
+    }
+}
+
+/* In two loops, which are faster than one here. */
+INLINE void f64_drop_in_halves(const struct h5_pair *pair, char *restrict room,
+                               const char *restrict x, size_t before, size_t n)
+{
+    char *halves = room + n * sizeof(uint16_t);
+    for (size_t i = 0; i < n; i++)
+        bf16_store(halves, i,
+                   f64_to_odd_half(f64_load_half(x, i, UPPER_AT), f64_load_half(x, i, LOWER_AT)));
+    bf16_drop_carries(pair, room, halves, n, before);
 }
 
 /*
@@ -327,15 +349,12 @@ CLONES static struct h5_values f32_lose_carries(const struct h5_pair *pair, cons
     if (pair->dst->format == FPCONV_BF16)
         return f32_lose_carries_to_bf16(pair, room, x, n, before, FPCONV_BF16);
     if (pair->dst->size == 1) {
-        char *halves = room + n * sizeof(uint16_t);
-        if (before == 0 && !progress->special_seen) {
-            f32_take_upper(halves, x, n);
-            if (bf16_drop_carries(pair, room, halves, n, 0) < bf16_power(128))
-                return (struct h5_values){room, FPCONV_BF16};
-            progress->special_seen = true;
-        }
-        f32_round_to_odd(halves, x, n);
-        bf16_drop_carries(pair, room, halves, n, before);
+        const struct bf16_loss loss = bf16_loss_of(pair);
+        if (before == 0 && !progress->special_seen && f32_drop_in_uppers(loss, room, x, n))
+            return (struct h5_values){room, FPCONV_BF16};
+        progress->special_seen = progress->special_seen || before == 0;
+        f32_drop_in_halves((struct bf16_loss){0}, room, x, 0, before);
+        f32_drop_in_halves(loss, room, x, before, n);
         return (struct h5_values){room, FPCONV_BF16};
     }
     f32_drop_carries(pair, room, x, n, before);
@@ -349,9 +368,7 @@ CLONES static struct h5_values f64_lose_carries(const struct h5_pair *pair, cons
     if (before == n)
         return (struct h5_values){x, FPCONV_F64};
     if (pair->dst->size == 1) {
-        char *halves = room + n * sizeof(uint16_t);
-        f64_round_to_odd(halves, x, n);
-        bf16_drop_carries(pair, room, halves, n, before);
+        f64_drop_in_halves(pair, room, x, before, n);
         return (struct h5_values){room, FPCONV_BF16};
     }
     f64_drop_carries(pair, room, x, n, before);

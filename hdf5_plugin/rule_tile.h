@@ -79,41 +79,6 @@ INLINE size_t NAME(count_before_denormal)(const char *x, size_t n, const struct 
     return i;
 }
 
-/*
- * Magnitudes from `first` to below `end` lose the carry.  In the binade from `first`
- * on, results have no bit of fraction, and one more in each binade above, up to
- * `fraction_bits`; the carry runs out where these bits and the next are all ones.
- * The upper bits of an element tell, of which there are more in a vector.
- *
- * What is subtracted leaves less than half a unit of the result's last place, on
- * either side of the power of two.  Returns the upper bits of the largest magnitude.
- */
-INLINE HEAD NAME(drop)(char *restrict to, const char *restrict x, size_t n, WORD first, WORD end,
-                       int fraction_bits)
-{
-    enum { REST = 8 * (sizeof(WORD) - sizeof(HEAD)), HEAD_FRACTION = FRACTION - REST };
-    const HEAD fraction = ((HEAD)1 << HEAD_FRACTION) - 1;
-    const HEAD irrelevant = fraction >> 1; /* in the binade of `first` */
-    const HEAD start = (HEAD)(first >> REST), width = (HEAD)((end - first) >> REST);
-    const HEAD most = (HEAD)fraction_bits;
-    const WORD lost_fraction =
-        (WORD)(((WORD)1 << FRACTION) - ((WORD)1 << (FRACTION - 1 - fraction_bits)));
-    HEAD largest = 0;
-    for (size_t i = 0; i < n; i++) {
-        const WORD code = NAME(load)(x, i);
-        const HEAD head = (HEAD)(code >> REST);
-        const HEAD magnitude = head & ((HEAD)-1 >> 1);
-        largest = magnitude > largest ? magnitude : largest;
-        const HEAD distance = (HEAD)(magnitude - start);
-        const HEAD binade = (HEAD)(distance >> HEAD_FRACTION);
-        const HEAD shift = binade < most ? binade : most;
-        const HEAD ones = (HEAD)((head | (HEAD)(irrelevant >> shift)) & fraction);
-        const bool lost = (distance < width) & (ones == fraction);
-        NAME(store)(to, i, lost ? (WORD)(code - lost_fraction) : code);
-    }
-    return largest;
-}
-
 /* The magnitudes below which carries are lost. */
 INLINE WORD NAME(carry_end)(const struct h5_pair *pair)
 {
@@ -121,17 +86,64 @@ INLINE WORD NAME(carry_end)(const struct h5_pair *pair)
     return NAME(power)(pair->rule.carry == CARRY_STICKY ? BIAS + 1 : dst > src ? dst : src);
 }
 
-/* The elements, of which those from `before` on lose their carries, in `room`.  Returns
- * the upper bits of the largest magnitude of these. */
-INLINE HEAD NAME(drop_carries)(const struct h5_pair *pair, char *restrict room,
-                               const char *restrict x, size_t n, size_t before)
+/* The upper bits of an element tell whether it loses its carry, of which there are more
+ * in a vector. */
+enum {
+    NAME(REST) = 8 * (sizeof(WORD) - sizeof(HEAD)),
+    NAME(HEAD_FRACTION) = FRACTION - NAME(REST)
+};
+
+/*
+ * Magnitudes from `start` on lose the carry, as far as `width` goes.  In the binade from
+ * `start` on, results have no bit of fraction, and one more in each binade above, up to
+ * `most`.
+ */
+struct NAME(loss) {
+    HEAD start, width, most;
+    WORD fraction; /* what is subtracted from an element that loses its carry: that leaves
+                      less than half a unit of the result's last place, on either side of
+                      the power of two */
+};
+
+INLINE struct NAME(loss) NAME(loss_of)(const struct h5_pair *pair)
 {
     const struct fp_format *dst = &fp_formats[pair->dst->format];
-    const size_t kept = before * sizeof(WORD);
-    memcpy(room, x, kept);
-    return NAME(drop)(room + kept, x + kept, n - before,
-                      NAME(power)(1 - dst->bias - dst->fraction_bits), NAME(carry_end)(pair),
-                      dst->fraction_bits);
+    const WORD first = NAME(power)(1 - dst->bias - dst->fraction_bits);
+    const WORD width = (WORD)(NAME(carry_end)(pair) - first);
+    return (struct NAME(loss)){
+        .start = (HEAD)(first >> NAME(REST)),
+        .width = (HEAD)(width >> NAME(REST)),
+        .most = dst->fraction_bits,
+        .fraction =
+            (WORD)(((WORD)1 << FRACTION) - ((WORD)1 << (FRACTION - 1 - dst->fraction_bits)))};
+}
+
+/* The carry runs out where the bits of the result's fraction and the next are all ones.
+ * Notes the upper bits of the largest magnitude. */
+INLINE WORD NAME(drop_one)(struct NAME(loss) loss, WORD code, HEAD *largest)
+{
+    const HEAD fraction = ((HEAD)1 << NAME(HEAD_FRACTION)) - 1;
+    const HEAD irrelevant = fraction >> 1; /* in the binade of `start` */
+    const HEAD head = (HEAD)(code >> NAME(REST));
+    const HEAD magnitude = head & ((HEAD)-1 >> 1);
+    *largest = magnitude > *largest ? magnitude : *largest;
+    const HEAD distance = (HEAD)(magnitude - loss.start);
+    const HEAD binade = (HEAD)(distance >> NAME(HEAD_FRACTION));
+    const HEAD shift = binade < loss.most ? binade : loss.most;
+    const HEAD ones = (HEAD)((head | (HEAD)(irrelevant >> shift)) & fraction);
+    const bool lost = (distance < loss.width) & (ones == fraction);
+    return lost ? (WORD)(code - loss.fraction) : code;
+}
+
+/* The elements, of which those from `before` on lose their carries, in `room`. */
+INLINE void NAME(drop_carries)(const struct h5_pair *pair, char *restrict room,
+                               const char *restrict x, size_t n, size_t before)
+{
+    const struct NAME(loss) loss = NAME(loss_of)(pair);
+    HEAD largest = 0;
+    memcpy(room, x, before * sizeof(WORD));
+    for (size_t i = before; i < n; i++)
+        NAME(store)(room, i, NAME(drop_one)(loss, NAME(load)(x, i), &largest));
 }
 
 /* The number of elements that come before the first that the library counts as
