@@ -13,7 +13,11 @@
 
 /* A tile is as many elements as fill so many bytes, as the source, the destination
  * or what is between them, whichever are widest.  Its buffers stay in the L1 cache. */
-enum { TILE_BYTES = 8192, TILE_MAX = TILE_BYTES / sizeof(float) };
+enum {
+    TILE_BYTES = 8192,
+    TILE_MAX = TILE_BYTES / sizeof(float),
+    DIRECT_TILE_BYTES = 2 * TILE_BYTES, /* with no buffer in between but for changed elements */
+};
 
 /* -------------------------------------------------------------------------- */
 /* Elements in memory                                                         */
@@ -125,38 +129,61 @@ static bool has_rule(const struct h5_pair *pair)
     return pair->rule.eager_overflow || pair->rule.carry != CARRY_KEPT;
 }
 
-/* The source's codes in the machine's order are at `codes`; the results go to `out`. */
-static fpconv_status convert_tile(const struct h5_pair *pair, void *out, const void *codes,
+static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t in_bytes)
+{
+    return out + out_bytes <= in || in + in_bytes <= out;
+}
+
+/*
+ * The source's codes in the machine's order are at `codes`; the results go to `out`.
+ *
+ * As long as nothing is denormalised, carries are kept.  Whether something is, 16-bit
+ * results tell in less time than the source does, and if not, they stand.
+ */
+static fpconv_status convert_tile(const struct h5_pair *pair, char *out, const char *codes,
                                   size_t n, struct h5_progress *progress)
 {
     const struct h5_rule *rule = &pair->rule;
-    const fpconv_format dst = pair->dst->format;
-    struct h5_values values = {codes, pair->src->format};
-    _Alignas(64) char changed[TILE_BYTES];
+    const fpconv_format dst = pair->dst->format, src = pair->src->format;
+    const size_t dst_bytes = n * pair->dst->size;
+    struct h5_values values = {codes, src};
+    _Alignas(64) char changed[DIRECT_TILE_BYTES];
     float middle[TILE_MAX];
+    fpconv_status status = FPCONV_OK;
+    const bool tries = rule->carry != CARRY_KEPT && !progress->denormal_seen &&
+                       pair->dst->size == sizeof(uint16_t) &&
+                       are_apart(out, dst_bytes, codes, n * pair->src->size);
+    if (tries) {
+        status = fpconv_convert(dst, out, src, codes, n, rule->policy);
+        if (status != FPCONV_OK || !fp_h5_may_be_denormal(pair, out, n))
+            return status;
+    }
     if (has_rule(pair)) {
-        if (!fp_h5_rule_takes(pair, values.format)) {
-            const fpconv_status status =
-                fpconv_convert(FPCONV_F32, middle, values.format, values.at, n, rule->policy);
+        if (!fp_h5_rule_takes(pair, src)) {
+            status = fpconv_convert(FPCONV_F32, middle, src, codes, n, rule->policy);
             if (status != FPCONV_OK)
                 return status;
             values = (struct h5_values){middle, FPCONV_F32};
         }
+        const struct h5_values before = values;
         values = fp_h5_apply_rule(pair, values, changed, n, progress);
+        if (tries && values.at == before.at)
+            return FPCONV_OK;
     }
     if (values.format == dst) {
-        memcpy(out, values.at, n * pair->dst->size);
+        memcpy(out, values.at, dst_bytes);
         return FPCONV_OK;
     }
     return fpconv_convert(dst, out, values.format, values.at, n, rule->policy);
 }
 
-static size_t tile_elements(const struct h5_pair *pair)
+static size_t tile_elements(const struct h5_pair *pair, bool is_direct)
 {
     const size_t src_size = pair->src->size, dst_size = pair->dst->size;
     const size_t widest = src_size > dst_size ? src_size : dst_size;
-    const bool has_middle = has_rule(pair) && !fp_h5_rule_takes(pair, pair->src->format);
-    return TILE_BYTES / (has_middle && widest < sizeof(float) ? sizeof(float) : widest);
+    if (has_rule(pair) && !fp_h5_rule_takes(pair, pair->src->format))
+        return widest < sizeof(float) ? TILE_MAX : TILE_BYTES / widest;
+    return (is_direct ? DIRECT_TILE_BYTES : TILE_BYTES) / widest;
 }
 
 /* Kept out of its caller, whose short calls would set up a stack frame for the tiles. */
@@ -170,7 +197,7 @@ static __attribute__((noinline)) fpconv_status convert_tiles(const struct h5_pai
     const bool is_read_in_place =
         e->src_stride == src_size && !pair->src->is_swapped && dst_size <= src_size;
     const bool is_direct = e->dst_stride == dst_size && !pair->dst->is_swapped;
-    const size_t tile = tile_elements(pair);
+    const size_t tile = tile_elements(pair, is_read_in_place && is_direct);
     struct h5_progress progress = {false, false};
     for (size_t done = 0; done < e->n;) {
         const size_t count = e->n - done < tile ? e->n - done : tile;

@@ -106,6 +106,9 @@ struct h5_progress {
     bool denormal_seen; /* as the library counts; CARRY_STICKY depends on it */
     bool special_seen;  /* NaN or Inf in floats, where that matters */
 };
+/* Do some of n results of a pair to bf16 or f16, as the core converts them, look as if
+ * the library counted them as denormalised?  (Zeros do.) */
+bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n);
 /* Does the next function take values of this format?  It takes f32 always. */
 bool fp_h5_rule_takes(const struct h5_pair *pair, fpconv_format format);
 /* n source values as they have to be for the core's conversion to give what the

@@ -387,6 +387,15 @@ CLONES static const char *f64_overflow_early(const struct h5_pair *pair, const c
     return f64_apply_overflow(pair, x, room, n);
 }
 
+CLONES bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)
+{
+    const int dst = min_exponent(pair->dst->format), src = min_exponent(pair->src->format);
+    const int normal = dst > src ? dst : src;
+    if (pair->dst->format == FPCONV_BF16)
+        return bf16_any_within(results, n, 0, (uint16_t)(bf16_power(normal) + 1));
+    return f16_any_within(results, n, 0, (uint16_t)(f16_power(normal) + 1));
+}
+
 bool fp_h5_rule_takes(const struct h5_pair *pair, fpconv_format format)
 {
     return format == FPCONV_F64 || format == FPCONV_F32 ||

@@ -7,6 +7,7 @@
  * linked library's own general loop, which a type that differs from the
  * registered one in its padding reaches.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "h5_support.h"
@@ -240,6 +241,45 @@ static void identical_is_the_loop(void **state)
     check_native();
     assert_int_equal(fpconv_h5_unregister(), 0);
     check_native();
+}
+
+/*
+ * More elements than the plugin takes at a time: at first normal numbers that keep
+ * their carries and zeros, then everything, so that what has been met must be known
+ * from one piece to the next.
+ */
+static void identical_in_long_arrays(void **state)
+{
+    (void)state;
+    enum { LONG = 3 * 8192 + 5, NORMAL = 8192 + 4096 + 77 };
+    static uint64_t codes[LONG], ours[LONG], theirs[LONG];
+    register_profile(FPCONV_H5_IDENTICAL);
+    FOR_EACH_SIDE(d)
+    FOR_EACH_SIDE(s)
+    {
+        const struct side dst = side_at(d), src = side_at(s);
+        const bool is_long = element_size(src) > 1 && src.order == dst.order;
+        if (!is_pair(dst, src) || !has_loop(dst, src) || is_native_pair(dst, src) || !is_long ||
+            element_size(dst) > 2)
+            continue;
+        fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
+        for (size_t i = 0; i < LONG; i++) {
+            const double value = i % 5 == 0 ? 0 : ldexp(2 - ldexp(1, -(int)(i % 17)), i % 3 == 0);
+            uint64_t bits;
+            memcpy(&bits, &value, sizeof(bits));
+            codes[i] = i < NORMAL ? oracle_convert(src.format, FPCONV_F64, bits, FPCONV_HDF5)
+                                  : stream.codes[i % STREAM_COUNT];
+        }
+        const hid_t dst_type = make_type(dst), src_type = make_type(src);
+        const hid_t loop_type = make_loop_type(dst);
+        convert_codes(dst_type, dst, src_type, src, codes, ours, LONG);
+        convert_codes(loop_type, dst, src_type, src, codes, theirs, LONG);
+        for (size_t i = 0; i < LONG; i++)
+            check_element(dst, src, i, codes[i], ours[i], theirs[i]);
+        H5Tclose(dst_type);
+        H5Tclose(src_type);
+        H5Tclose(loop_type);
+    }
 }
 
 static void unregistered_is_the_loop(void **state)
@@ -552,6 +592,7 @@ int main(void)
         cmocka_unit_test_teardown(named_values_are_right, unregister),
         cmocka_unit_test_teardown(ocp_is_ocp, unregister),
         cmocka_unit_test_teardown(identical_is_the_loop, unregister),
+        cmocka_unit_test_teardown(identical_in_long_arrays, unregister),
         cmocka_unit_test_teardown(unregistered_is_the_loop, unregister),
         cmocka_unit_test_teardown(fields_of_records_are_converted, unregister),
         cmocka_unit_test_teardown(lengths_and_alignments, unregister),
