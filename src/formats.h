@@ -81,6 +81,13 @@ static inline bool fp_policy_is_known(fpconv_policy policy)
     return (unsigned)policy < FPCONV_POLICY_COUNT;
 }
 
+/* Of a code, which is in the low ones of its storage. */
+static inline unsigned fp_format_bits(fpconv_format format)
+{
+    const struct fp_format *f = &fp_formats[format];
+    return f->specials == SPECIALS_TAPERED ? 8u : 1u + f->exponent_bits + f->fraction_bits;
+}
+
 /* f32 and f64: never saturated, always rounded to even */
 static inline bool fp_format_is_wide(fpconv_format format)
 {

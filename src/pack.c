@@ -20,14 +20,12 @@ enum { TILE = 1024 };
 
 static bool is_whole_bytes(fpconv_format format)
 {
-    return fpconv_format_bits(format) % 8 == 0;
+    return fp_format_bits(format) % 8 == 0;
 }
 
-size_t fpconv_packed_size(fpconv_format format, size_t n)
+static size_t packed_size(fpconv_format format, size_t n)
 {
-    if (!fp_format_is_known(format))
-        return 0;
-    const size_t bits = fpconv_format_bits(format);
+    const size_t bits = fp_format_bits(format);
     size_t bytes;
     if (is_whole_bytes(format))
         return __builtin_mul_overflow(n, bits / 8, &bytes) ? SIZE_MAX : bytes;
@@ -38,19 +36,19 @@ size_t fpconv_packed_size(fpconv_format format, size_t n)
 /* One to a byte, or in bytes of their own. */
 static size_t unpacked_size(fpconv_format format, size_t n)
 {
-    return is_whole_bytes(format) ? fpconv_packed_size(format, n) : n;
+    return is_whole_bytes(format) ? packed_size(format, n) : n;
 }
 
 static void pack_codes(fpconv_format format, void *dst, const void *src, size_t n)
 {
     const struct fp_block_kernels *kernels = fp_cpu_blocks();
-    (fpconv_format_bits(format) == 4 ? kernels->pack_4 : kernels->pack_6)(dst, src, n);
+    (fp_format_bits(format) == 4 ? kernels->pack_4 : kernels->pack_6)(dst, src, n);
 }
 
 static void unpack_codes(fpconv_format format, void *dst, const void *src, size_t n)
 {
     const struct fp_block_kernels *kernels = fp_cpu_blocks();
-    (fpconv_format_bits(format) == 4 ? kernels->unpack_4 : kernels->unpack_6)(dst, src, n);
+    (fp_format_bits(format) == 4 ? kernels->unpack_4 : kernels->unpack_6)(dst, src, n);
 }
 
 static fpconv_status check_buffers(const void *dst, size_t dst_bytes, const void *src,
@@ -75,7 +73,7 @@ static void pack_tiles(fpconv_format format, char *dst, fpconv_format src_format
         const size_t count = n - done < TILE ? n - done : TILE;
         _Alignas(64) uint8_t codes[TILE];
         (void)fpconv_convert(format, codes, src_format, src + done * src_size, count, policy);
-        pack_codes(format, dst + fpconv_packed_size(format, done), codes, count);
+        pack_codes(format, dst + packed_size(format, done), codes, count);
     }
 }
 
@@ -89,7 +87,7 @@ static void unpack_tiles(fpconv_format dst_format, char *dst, fpconv_format form
         const size_t count = left % TILE ? left % TILE : TILE;
         _Alignas(64) uint8_t codes[TILE];
         left -= count;
-        unpack_codes(format, codes, src + fpconv_packed_size(format, left), count);
+        unpack_codes(format, codes, src + packed_size(format, left), count);
         (void)fpconv_convert(dst_format, dst + left * dst_size, format, codes, count, policy);
     }
 }
@@ -99,9 +97,8 @@ static fpconv_status check_sides(bool packing, fpconv_format dst_format, const v
                                  fpconv_format src_format, const void *src, size_t n)
 {
     if (packing)
-        return check_buffers(dst, fpconv_packed_size(dst_format, n), src,
-                             unpacked_size(src_format, n));
-    return check_buffers(dst, unpacked_size(dst_format, n), src, fpconv_packed_size(src_format, n));
+        return check_buffers(dst, packed_size(dst_format, n), src, unpacked_size(src_format, n));
+    return check_buffers(dst, unpacked_size(dst_format, n), src, packed_size(src_format, n));
 }
 
 static fpconv_status move_codes(bool packing, fpconv_format format, void *dst, const void *src,
@@ -115,7 +112,7 @@ static fpconv_status move_codes(bool packing, fpconv_format format, void *dst, c
     if (status != FPCONV_OK)
         return status;
     if (is_whole_bytes(format))
-        memmove(dst, src, fpconv_packed_size(format, n));
+        memmove(dst, src, packed_size(format, n));
     else if (dst == src)
         (packing ? pack_tiles : unpack_tiles)(format, dst, format, src, n, FPCONV_OCP);
     else
@@ -146,6 +143,11 @@ static fpconv_status convert(bool packing, fpconv_format dst_format, void *dst,
 /* -------------------------------------------------------------------------- */
 /* Exported functions                                                         */
 /* -------------------------------------------------------------------------- */
+
+size_t fpconv_packed_size(fpconv_format format, size_t n)
+{
+    return fp_format_is_known(format) ? packed_size(format, n) : 0;
+}
 
 fpconv_status fpconv_pack(fpconv_format format, void *dst, const void *src, size_t n)
 {

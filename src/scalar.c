@@ -70,10 +70,7 @@ size_t fpconv_format_size(fpconv_format format)
 
 unsigned fpconv_format_bits(fpconv_format format)
 {
-    if (!fp_format_is_known(format))
-        return 0;
-    const struct fp_format *f = &fp_formats[format];
-    return f->specials == SPECIALS_TAPERED ? 8u : 1u + f->exponent_bits + f->fraction_bits;
+    return fp_format_is_known(format) ? fp_format_bits(format) : 0;
 }
 
 const char *fpconv_policy_name(fpconv_policy policy)
