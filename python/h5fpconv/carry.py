@@ -188,12 +188,10 @@ class Copy:
     def copy_box(self, old: h5d.DatasetID, new: h5d.DatasetID, datatype: h5t.TypeID,
                  layout: Layout | None, box: Box) -> None:
         memory, file = spaces(old.get_space(), box)
-        data = hdf5.buffer(box.size * datatype.get_size())
-        hdf5.read_dataset(old, datatype, memory, file, data)
-        if layout:
-            rewrite_values(hdf5.address(data), box.size, layout, self.rewrite)
-        hdf5.write_dataset(new, datatype, memory, file, data)
-        hdf5.reclaim(datatype, memory, data)
+        with hdf5.values_of(old, memory, file) as data:
+            if layout:
+                rewrite_values(hdf5.address(data), box.size, layout, self.rewrite)
+            hdf5.write_dataset(new, datatype, memory, file, data)
 
     # Attributes
 
@@ -209,16 +207,14 @@ class Copy:
         copy = hdf5.create_attribute(new, name, self.datatype(datatype), space, attribute)
         if space.get_simple_extent_type() == h5s.NULL:
             return
-        count = space.get_simple_extent_npoints()
-        data = hdf5.buffer(count * datatype.get_size())
-        hdf5.read_attribute(attribute, datatype, data)
-        if holds_references(datatype):
-            try:
-                rewrite_values(hdf5.address(data), count, layout_of(datatype), self.rewrite)
-            except InputError as error:
-                raise InputError(f"the attribute {path_text(name)!r}: {error}") from None
-        hdf5.write_attribute(copy, datatype, data)
-        hdf5.reclaim(datatype, space, data)
+        with hdf5.values_of(attribute, space) as data:
+            if holds_references(datatype):
+                try:
+                    rewrite_values(hdf5.address(data), space.get_simple_extent_npoints(),
+                                   layout_of(datatype), self.rewrite)
+                except InputError as error:
+                    raise InputError(f"the attribute {path_text(name)!r}: {error}") from None
+            hdf5.write_attribute(copy, datatype, data)
 
     # References
 

@@ -195,9 +195,7 @@ def compare_raw(a: h5d.DatasetID, b: h5d.DatasetID) -> str:
     size = datatype.get_size()
     for box in boxes(a.shape, box_shape(a.shape, (1,) * len(a.shape), max(1, RAW_BYTES // size))):
         memory, file = spaces(a.get_space(), box)
-        data = hdf5.buffer(box.size * size), hdf5.buffer(box.size * size)
-        hdf5.read_dataset(a, datatype, memory, file, data[0])
-        hdf5.read_dataset(b, datatype, memory, file, data[1])
-        if data[0].raw != data[1].raw:
-            return "the values differ"
+        with hdf5.values_of(a, memory, file) as x, hdf5.values_of(b, memory, file) as y:
+            if x.raw != y.raw:
+                return "the values differ"
     return ""

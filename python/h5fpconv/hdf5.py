@@ -9,7 +9,7 @@ for, is carried from one file to another.
 import contextlib
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import h5py.defs  # noqa: F401  (the extension that is linked with libhdf5)
@@ -87,27 +87,30 @@ def create_attribute(owner: ObjectID, name: bytes, datatype: h5t.TypeID, space: 
                                         DEFAULT))
 
 
-def read_attribute(attribute: h5a.AttrID, datatype: h5t.TypeID, data: ctypes.Array) -> None:
-    _attribute_read(attribute.id, datatype.id, data)
+@contextlib.contextmanager
+def values_of(owner: h5d.DatasetID | h5a.AttrID, memory: h5s.SpaceID,
+              file: h5s.SpaceID | None = None) -> Iterator["ctypes.Array[ctypes.c_char]"]:
+    """An attribute's values, or those of a dataset that are selected in `file`; what
+    variable-length ones point to is freed at the end."""
+    datatype = owner.get_type()
+    data = buffer(memory.get_select_npoints() * datatype.get_size())
+    if file is None:
+        _attribute_read(owner.id, datatype.id, data)
+    else:
+        _read(owner.id, datatype.id, memory.id, file.id, DEFAULT, data)
+    try:
+        yield data
+    finally:
+        _reclaim(datatype.id, memory.id, DEFAULT, data)
 
 
 def write_attribute(attribute: h5a.AttrID, datatype: h5t.TypeID, data: ctypes.Array) -> None:
     _attribute_write(attribute.id, datatype.id, data)
 
 
-def read_dataset(dataset: h5d.DatasetID, datatype: h5t.TypeID, memory: h5s.SpaceID,
-                 file: h5s.SpaceID, data: ctypes.Array) -> None:
-    _read(dataset.id, datatype.id, memory.id, file.id, DEFAULT, data)
-
-
 def write_dataset(dataset: h5d.DatasetID, datatype: h5t.TypeID, memory: h5s.SpaceID,
                   file: h5s.SpaceID, data: ctypes.Array) -> None:
     _write(dataset.id, datatype.id, memory.id, file.id, DEFAULT, data)
-
-
-def reclaim(datatype: h5t.TypeID, space: h5s.SpaceID, data: ctypes.Array) -> None:
-    """Frees what variable-length values in `data` point to."""
-    _reclaim(datatype.id, space.id, DEFAULT, data)
 
 
 def comment(object: ObjectID) -> bytes:

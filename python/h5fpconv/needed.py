@@ -91,19 +91,13 @@ def layout_with_references(datatype: h5t.TypeID) -> Layout | None:
 
 
 def visit_dataset(dataset: h5d.DatasetID, layout: Layout, note: Callable[[bytes], bytes]) -> None:
-    datatype = dataset.get_type()
-    for box in written_boxes(dataset, max(1, RAW_BYTES // datatype.get_size())):
+    for box in written_boxes(dataset, max(1, RAW_BYTES // dataset.get_type().get_size())):
         memory, file = spaces(dataset.get_space(), box)
-        data = hdf5.buffer(box.size * datatype.get_size())
-        hdf5.read_dataset(dataset, datatype, memory, file, data)
-        rewrite_values(hdf5.address(data), box.size, layout, note)
-        hdf5.reclaim(datatype, memory, data)
+        with hdf5.values_of(dataset, memory, file) as data:
+            rewrite_values(hdf5.address(data), box.size, layout, note)
 
 
 def visit_attribute(attribute: h5a.AttrID, layout: Layout, note: Callable[[bytes], bytes]) -> None:
-    datatype, space = attribute.get_type(), attribute.get_space()
-    count = space.get_simple_extent_npoints()
-    data = hdf5.buffer(count * datatype.get_size())
-    hdf5.read_attribute(attribute, datatype, data)
-    rewrite_values(hdf5.address(data), count, layout, note)
-    hdf5.reclaim(datatype, space, data)
+    space = attribute.get_space()
+    with hdf5.values_of(attribute, space) as data:
+        rewrite_values(hdf5.address(data), space.get_simple_extent_npoints(), layout, note)

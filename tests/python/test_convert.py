@@ -8,6 +8,7 @@ anything changed that should not.
 import json
 import os
 import pathlib
+import resource
 import shutil
 
 import fpconv
@@ -18,6 +19,8 @@ import pytest
 import specimens
 from command import converted, dump, errors, run, tool
 from h5py import h5ds
+
+from h5fpconv import hdf5
 
 WRITERS = {
     "network": specimens.network,
@@ -173,6 +176,19 @@ def test_references_lead_to_the_new_objects(files, tmp_path):
         assert temperature.dims[0][0] == new["scales/lat"]
         assert [d.label for d in temperature.dims] == ["lat", "lon"]
         assert h5ds.is_scale(new["scales/lat"].id)
+
+
+def test_variable_length_values_are_freed_after_an_exception(tmp_path):
+    """16 MiB that are read, and given up on, sixteen times over."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        dataset = file.create_dataset("x", 1, h5py.vlen_dtype("i1"))
+        dataset[0] = numpy.zeros(16 << 20, "i1")
+        dataset, space = dataset.id, dataset.id.get_space()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(16):
+            with pytest.raises(KeyError), hdf5.values_of(dataset, space, space):
+                raise KeyError
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10  # KiB
 
 
 def test_references_to_a_scaled_tensor(tmp_path):
