@@ -18,6 +18,7 @@ from h5fpconv.cli import add_command
 from h5fpconv.console import Advance, Console, add_output_arguments
 from h5fpconv.conversions import find_obstacle
 from h5fpconv.convert import reason_to_keep
+from h5fpconv.inspection import Inspected, Inspection
 from h5fpconv.matrices import Matrix
 from h5fpconv.needed import needed_datasets
 from h5fpconv.output import check_distinct, complete_file
@@ -27,7 +28,7 @@ from h5fpconv.results import Result, combine, measure
 from h5fpconv.select import (KEEP, Selection, add_selection_arguments, find_scheme,
                              selection_of)
 from h5fpconv.status import InputError, OutputError, Status, UsageError
-from h5fpconv.survey import EXPONENTS, LOWEST_EXPONENT, Counts, Survey, survey
+from h5fpconv.survey import EXPONENTS, LOWEST_EXPONENT, Counts, survey
 from h5fpconv.targets import SCALE_RULES, TARGET_NAMES, Storage, Target, find_target
 from h5fpconv.tensors import ScaledTensor, Source, Tensor
 from h5fpconv.walk import Kind
@@ -38,55 +39,6 @@ EXAMPLES = (
      "h5fpconv inspect in.h5 --budget 40dB --html report.html --map in.map"),
     ("The conversion that was recommended", "h5fpconv convert in.h5 out.h5 --map in.map"),
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Inspected:
-    """One dataset or scaled group.
-
-    `stored` is what it is in now, `kept` the result of leaving it so; `results` has those
-    of the targets that it can become, `obstacles` the others with the reason.
-    """
-
-    names: Sequence[str]
-    shape: tuple[int, ...]
-    stored: str
-    survey: Survey
-    subnormals: int
-    is_sampled: bool
-    kept: Result
-    results: dict[str, Result]
-    obstacles: dict[str, str]
-    recommendation: Recommendation | None
-
-    @property
-    def name(self) -> str:
-        return self.names[0]
-
-    def chosen(self) -> Result:
-        """The result of what is recommended."""
-        target = self.recommendation.target if self.recommendation else KEEP
-        return self.results.get(target, self.kept)
-
-
-@dataclasses.dataclass(frozen=True)
-class Inspection:
-    """A file.  `skipped` names datasets that hold no floating-point numbers, `mixed` is the
-    result of all recommendations together."""
-
-    path: str
-    file_bytes: int
-    policy: str
-    rule: str | None
-    budget: Budget | None
-    sample: int | None
-    targets: Sequence[Target]
-    inspected: Sequence[Inspected]
-    skipped: Sequence[str]
-    whole: dict[str, Result]
-    kept: Result
-    recommendation: Recommendation | None
-    mixed: Result
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -4,19 +4,16 @@ SPDX-License-Identifier: MIT
 """
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import fpconv
 import numpy as np
 
 from h5fpconv.console import Console, format_bytes
+from h5fpconv.inspection import Inspected, Inspection
 from h5fpconv.recommend import Recommendation, text_bits, text_sqnr
 from h5fpconv.results import Result
 from h5fpconv.select import KEEP
 from h5fpconv.survey import LOWEST_EXPONENT, Survey
-
-if TYPE_CHECKING:
-    from h5fpconv.inspect import Inspected, Inspection
 
 HEIGHT = 4  # lines of a histogram
 WIDTH = 64  # columns of one, and exponents where there are no more
@@ -25,7 +22,7 @@ NORMAL, SUBNORMAL = "━", "╌"
 RANGES = ("f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "hif8")
 
 
-def show(inspection: "Inspection", console: Console, is_summary: bool) -> None:
+def show(inspection: Inspection, console: Console, is_summary: bool) -> None:
     """Prints an inspection."""
     if console.quiet or console.json:
         return
@@ -139,7 +136,7 @@ def show_results(results: dict[str, Result], console: Console) -> None:
     console.table(columns, rows)
 
 
-def show_dataset(item: "Inspected", console: Console) -> None:
+def show_dataset(item: Inspected, console: Console) -> None:
     """All of one dataset."""
     found = item.survey
     console.say(f"{item.name}: {shape_text(item.shape)}, {item.stored}, "
@@ -179,7 +176,7 @@ def spark_line(found: Survey) -> str:
     return "".join(LEVELS[math.ceil(8 * s / max(sums))] for s in sums)
 
 
-def show_summary(inspection: "Inspection", console: Console) -> None:
+def show_summary(inspection: Inspection, console: Console) -> None:
     """A line for each dataset."""
     rows = []
     for item in inspection.inspected:
@@ -196,7 +193,7 @@ def show_summary(inspection: "Inspection", console: Console) -> None:
     console.table(columns, rows, left=(0, 1, 2, 5, 6))
 
 
-def show_whole(inspection: "Inspection", console: Console) -> None:
+def show_whole(inspection: Inspection, console: Console) -> None:
     """The table of the whole file, and what is recommended for it."""
     kept = inspection.kept
     count = len(inspection.inspected)
