@@ -106,15 +106,57 @@ static void copy_short(char *restrict to, const char *restrict from, size_t byte
 }
 
 /*
+ * The f32 or f64 of every byte, for a pair to either: 16 e4m3 to f32 take 8 ns by it and
+ * 20 by the core, whose vectors have 64 elements.  Made while a pair gets its rule.
+ */
+enum { BYTES = UINT8_MAX + 1, LOOK_UP_MAX = 32 };
+
+static const char *table_of(const struct h5_pair *pair)
+{
+    static struct {
+        bool is_made;
+        char values[BYTES * sizeof(double)];
+    } tables[FPCONV_F32 + 1][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
+    const fpconv_format dst = pair->dst->format, src = pair->src->format;
+    const fpconv_policy policy = pair->rule.policy;
+    if (dst > FPCONV_F32 || pair->src->size != 1)
+        return NULL;
+    if (!tables[dst][src][policy].is_made) {
+        uint8_t codes[BYTES];
+        for (unsigned i = 0; i < BYTES; i++)
+            codes[i] = (uint8_t)i;
+        if (fpconv_convert(dst, tables[dst][src][policy].values, src, codes, BYTES, policy) !=
+            FPCONV_OK)
+            return NULL;
+        tables[dst][src][policy].is_made = true;
+    }
+    return tables[dst][src][policy].values;
+}
+
+/* From the last one on, in place. */
+static inline void look_up(char *buf, size_t size, const char *table, size_t n)
+{
+    for (size_t i = n; i-- > 0;)
+        memcpy(buf + i * size, table + (uint8_t)buf[i] * size, size);
+}
+
+/*
  * Arrays, as datatypes, come one by one: the time of a call on few elements
- * counts.  Few elements that grow are copied, so that the core need not take
- * care of what overlaps.
+ * counts.  Few elements that grow are looked up, or copied, so that the core need
+ * not take care of what overlaps.
  */
 static fpconv_status convert_plain(const struct h5_pair *pair, const struct elements *e)
 {
     enum { SHORT_BYTES = 256 };
     const fpconv_format src = pair->src->format, dst = pair->dst->format;
     const size_t bytes = e->n * pair->src->size;
+    if (e->backward && pair->table && e->n <= LOOK_UP_MAX) {
+        if (dst == FPCONV_F32)
+            look_up(e->buf, sizeof(float), pair->table, e->n);
+        else
+            look_up(e->buf, sizeof(double), pair->table, e->n);
+        return FPCONV_OK;
+    }
     if (e->backward && bytes <= SHORT_BYTES) {
         char in[SHORT_BYTES];
         copy_short(in, e->buf, bytes);
@@ -358,4 +400,5 @@ void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule)
     pair->rule = rule;
     pair->is_plain = rule.carry == CARRY_KEPT && !rule.eager_overflow && !pair->src->is_swapped &&
                      !pair->dst->is_swapped;
+    pair->table = pair->is_plain ? table_of(pair) : NULL;
 }

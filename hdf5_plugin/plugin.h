@@ -65,6 +65,7 @@ struct h5_pair {
     struct h5_rule rule;
     unsigned registered_in; /* a session of the library; 0: none */
     bool is_plain;          /* the core's strided conversion does it all */
+    const char *table;      /* the results of all bytes, of a plain pair to f32 or f64 */
 };
 
 /* types.c */
