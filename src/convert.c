@@ -119,12 +119,12 @@ static bool is_contiguous(const struct side *side)
 }
 
 /* From this many elements on, setting up the vector code pays. */
-enum { VECTOR_COPY_MIN = 160 };
+enum { VECTOR_COPY_MIN = 256 };
 
 static const struct fp_record_kernels *find_record_kernels(const struct side *side, size_t n)
 {
     const bool suits = n >= VECTOR_COPY_MIN && side->stride > (ptrdiff_t)side->size &&
-                       side->stride <= FP_RECORD_STRIDE_MAX;
+                       fp_record_lines((size_t)side->stride) > 0;
     return suits ? fp_cpu_records() : NULL;
 }
 
@@ -166,8 +166,6 @@ static void prepare_scatterer(struct scatterer *s, const struct side *side, cons
 {
     s->side = side;
     s->vector = find_record_kernels(side, n);
-    if (s->vector && fp_record_lines((size_t)side->stride) > FP_RECORD_LINES_MAX)
-        s->vector = NULL;
     if (s->vector)
         s->vector->map_scatter(&s->map, dst, (size_t)side->stride, side->size);
 }

@@ -26,11 +26,23 @@ typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPC
 
 /*
  * Elements of records, `stride` bytes apart, to and from a tile, where they are
- * contiguous, by vectors of 64 bytes.  A stride is larger than an element and at most
- * FP_RECORD_STRIDE_MAX.  No byte of the records that is not an element's is accessed;
+ * contiguous, by vectors of 64 bytes.  A stride is larger than an element and one that
+ * fp_record_lines knows.  No byte of the records that is not an element's is accessed;
  * of the tile, FP_TILE_MARGIN bytes before and behind may be read or written.
  */
-enum { FP_RECORD_STRIDE_MAX = 32, FP_RECORD_LINES_MAX = 7, FP_TILE_MARGIN = 64 };
+enum { FP_TILE_MARGIN = 64, FP_RECORD_LINES_MAX = 3 };
+
+/* Cache lines of 64 bytes after which records lie in them as before: 1 for 2, 4, 8 and 16
+ * bytes, 3 for 3, 6 and 12.  0 for others: records of 20, 24, 28 and 32 bytes were tried
+ * and took longer by vectors than an element at a time. */
+static inline size_t fp_record_lines(size_t stride)
+{
+    if (stride < 2 || stride > 16)
+        return 0;
+    while (stride % 2 == 0)
+        stride /= 2;
+    return stride <= FP_RECORD_LINES_MAX ? stride : 0;
+}
 
 /* How they are gathered: so many at a time, a window, as lie within a vector. */
 struct fp_gather_map {
@@ -52,21 +64,12 @@ struct fp_scatter_map {
     uint8_t order[FP_RECORD_LINES_MAX][64]; /* for each byte its place from there on */
 };
 
-/* Cache lines of 64 bytes after which records lie in them as before. */
-static inline size_t fp_record_lines(size_t stride)
-{
-    while (stride % 2 == 0)
-        stride /= 2;
-    return stride;
-}
-
 struct fp_record_kernels {
     void (*map_gather)(struct fp_gather_map *map, size_t stride, size_t size);
     void (*gather)(void *restrict tile, const void *restrict records,
                    const struct fp_gather_map *map, size_t n);
 
-    /* For strides of at most FP_RECORD_LINES_MAX lines.  The map serves every address that
-     * differs from `records` by a multiple of 64. */
+    /* The map serves every address that differs from `records` by a multiple of 64. */
     void (*map_scatter)(struct fp_scatter_map *map, const void *records, size_t stride,
                         size_t size);
 

@@ -8,10 +8,6 @@
  */
 #define VEC_HAS_RECORDS
 
-/* The map of so many lines, or of one, is held in registers: for records of 3, 6, 12 and 24
- * bytes, and those of 2, 4, 8, 16 and 32. */
-enum { FEW_LINES = 3 };
-
 static void map_gather(struct fp_gather_map *map, size_t stride, size_t size)
 {
     size_t elements = 1;
@@ -118,34 +114,31 @@ static void map_scatter(struct fp_scatter_map *map, const void *records, size_t 
     }
 }
 
-LANES void scatter_line(char *line, const char *tile, const struct fp_scatter_map *map, size_t i,
-                        uint64_t bytes, ptrdiff_t ahead)
-{
-    const vec v =
-        _mm512_permutexvar_epi8(vec_load(map->order[i]), vec_load(tile + map->line[i].in_tile));
-    __builtin_prefetch(line + ahead, 1);
-    _mm512_mask_storeu_epi8(line, map->line[i].bytes & bytes, v);
-}
-
-/* The lines of a period, of which those are stored that are within [start, end). */
+/* The lines of a period, of which what is within [start, end) is stored. */
 LANES void scatter_part(char *line, const char *tile, const struct fp_scatter_map *map,
                         size_t start, size_t end, ptrdiff_t ahead)
 {
-    const uint64_t all = ~UINT64_C(0);
     for (size_t i = 0, at = 0; i < map->lines && at < end; i++, at += VEC_BYTES) {
-        const uint64_t bytes = end - at < VEC_BYTES ? first_bytes(end - at) : all;
-        scatter_line(line + at, tile, map, i, at < start ? bytes & all << start : bytes, ahead);
+        __mmask64 bytes = map->line[i].bytes;
+        if (at < start)
+            bytes &= ~UINT64_C(0) << start;
+        if (end - at < VEC_BYTES)
+            bytes &= first_bytes(end - at);
+        const vec v =
+            _mm512_permutexvar_epi8(vec_load(map->order[i]), vec_load(tile + map->line[i].in_tile));
+        __builtin_prefetch(line + at + ahead, 1);
+        _mm512_mask_storeu_epi8(line + at, bytes, v);
     }
 }
 
-/* Whole periods of few lines. */
-LANES void scatter_few_lines(char *line, const char *tile, const struct fp_scatter_map *map,
-                             size_t periods, const size_t lines, ptrdiff_t ahead)
+/* Whole periods, with the map in registers. */
+LANES void scatter_periods(char *line, const char *tile, const struct fp_scatter_map *map,
+                           size_t periods, const size_t lines, ptrdiff_t ahead)
 {
     /* by value: the stores might be to the map */
-    vec order[FEW_LINES];
-    __mmask64 bytes[FEW_LINES];
-    const char *from[FEW_LINES];
+    vec order[FP_RECORD_LINES_MAX];
+    __mmask64 bytes[FP_RECORD_LINES_MAX];
+    const char *from[FP_RECORD_LINES_MAX];
     for (size_t i = 0; i < lines; i++) {
         order[i] = vec_load(map->order[i]);
         bytes[i] = map->line[i].bytes;
@@ -180,15 +173,9 @@ static void scatter(void *restrict records, const void *restrict tile,
     }
     const size_t periods = left / period;
     if (map->lines == 1)
-        scatter_few_lines(line, from, map, periods, 1, ahead);
-    else if (map->lines == FEW_LINES)
-        scatter_few_lines(line, from, map, periods, FEW_LINES, ahead);
+        scatter_periods(line, from, map, periods, 1, ahead);
     else
-        for (size_t i = 0; i < periods; i++)
-            for (size_t k = 0; k < map->lines; k++)
-                scatter_line(line + i * period + k * VEC_BYTES, from + i * map->tile_bytes, map, k,
-                             ~UINT64_C(0), ahead);
-    line += periods * period;
-    from += periods * map->tile_bytes;
-    scatter_part(line, from, map, 0, left - periods * period, ahead);
+        scatter_periods(line, from, map, periods, FP_RECORD_LINES_MAX, ahead);
+    scatter_part(line + periods * period, from + periods * map->tile_bytes, map, 0,
+                 left - periods * period, ahead);
 }
