@@ -119,17 +119,18 @@ LANES vec vec_f64_to_f32(vec a, vec b)
 }
 
 /*
- * f64 to f32 towards zero, which is what MXCSR says (MXCSR_F64_TO_ODD), with the bits
- * that are lost, and three above them, set if any of the low ones is: 11 operations for 8
- * values where integers take 13, and 7 more to find out which f64 f32 cannot hold.  Too
- * large ones become the largest f32, those below 2^-126 zero.
+ * f64 to f32, exactly: without the bits that are to be lost, but with the three above them
+ * set if any of the low ones is: 13 operations for 8 values where integers take as many, and
+ * 7 more to find out which f64 f32 cannot hold.  Too large ones become the largest f32 with
+ * MXCSR_F64_TO_ODD, and Inf where rounding is to nearest, those below 2^-126 zero.
  */
 #define VEC_HAS_F64_TO_ODD_F32
 
 LANES __m128i f64_to_odd_f32(vec a)
 {
-    const vec is_inexact = s32_greater(vec_and(a, u64_set((1 << 29) - 1)), u32_set(0));
-    return _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(vec_or(a, is_inexact))));
+    const vec lost = u64_set((1 << 29) - 1);
+    const vec odd = vec_or(a, s32_greater(vec_and(a, lost), u32_set(0)));
+    return _mm_castps_si128(_mm256_cvtpd_ps(_mm256_castsi256_pd(vec_clear(odd, lost))));
 }
 
 LANES vec vec_f64_to_odd_f32(vec a, vec b)
@@ -157,6 +158,24 @@ LANES vec f64_fill_nan(vec value)
     const __m256d x = _mm256_castsi256_pd(value);
     const vec is_nan = _mm256_castpd_si256(_mm256_cmp_pd(x, x, _CMP_UNORD_Q));
     return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
+}
+
+LANES mask32 f32_either_is_nan(vec a, vec b)
+{
+    return (vec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+}
+
+LANES mask32 f32_not_less(vec a, vec b)
+{
+    return (vec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_NLT_UQ);
+}
+
+#define VEC_ROUNDS_BY_ADDITION
+
+/* From the order in which packing 32-bit lanes twice leaves them. */
+LANES vec vec_order_packed_bytes(vec v)
+{
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 #define VEC_HAS_LOOKUP

@@ -220,14 +220,10 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
  * 0 if it does not. */
 LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format)
 {
+    if (rounds_by_addition(dst_format, src_format))
+        return src_format == FPCONV_F64 ? MXCSR_FLUSHES : MXCSR_DEFAULT;
     if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && loads_any_f64(dst_format))
         return MXCSR_F64_TO_ODD;
-#ifdef VEC_ROUNDS_BY_ADDITION
-    const bool to_byte = fp_formats[dst_format].size == 1 && dst_format != FPCONV_HIF8;
-    const bool from_byte = fp_formats[src_format].size == 1;
-    if (!from_byte && src_format != FPCONV_F16 && (to_byte || dst_format == FPCONV_F16))
-        return MXCSR_DEFAULT;
-#endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16 && fp_format_is_wide(src_format))
         return MXCSR_DEFAULT;

@@ -476,7 +476,7 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
                              const char *src, fpconv_policy policy, int halves)
 {
 #ifdef VEC_ROUNDS_BY_ADDITION
-    if (src_format != FPCONV_F16 &&
+    if (rounds_by_addition(dst_format, src_format) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
         return;
 #endif
@@ -518,7 +518,7 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
     const bool nan_possible = nan_is_possible(dst_format, src_format);
     const size_t size = fp_formats[src_format].size;
 #ifdef VEC_ROUNDS_BY_ADDITION
-    if (dst_format == FPCONV_F16 &&
+    if (rounds_by_addition(dst_format, src_format) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
         return;
 #endif

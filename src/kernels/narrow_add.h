@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: MIT
  *
  * Included by narrow.h for an instruction set whose 16-bit lanes lack what narrow.h
- * rounds with (shifts by a vector of counts, unsigned minima, rounding products).
- * With SSE2 f32 to e4m3 takes 3.6 instructions an element this way, and 8.3 that way.
+ * rounds with, or is slower by it (shifts by a vector of counts, unsigned minima, rounding
+ * products): f32 to e4m3 takes 0.41 ns this way with SSE2, and 0.21 instead of 0.27 with
+ * AVX2.
  *
  * To an f32 m of exponent e, kept to F fraction bits, is added a c of exponent
  * e + 23 - F: the sum's last place is that of the result, and the addition rounds m
@@ -16,6 +17,17 @@
  * Runs with MXCSR at its default, or with flushing; see x86_common.h.
  */
 
+LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
+{
+    if (src == FPCONV_F16 || fp_formats[src].size == 1)
+        return false;
+#ifndef VEC_HAS_F32_TO_F16
+    if (dst == FPCONV_F16)
+        return true;
+#endif
+    return fp_formats[dst].size == 1 && dst != FPCONV_HIF8;
+}
+
 /* A code of dst, without sign, as an f32; subnormal ones excepted. */
 LANES uint32_t f32_of_code(fpconv_format dst, uint64_t code)
 {
@@ -24,17 +36,38 @@ LANES uint32_t f32_of_code(fpconv_format dst, uint64_t code)
     return (uint32_t)(rebiased << (23 - d->fraction_bits));
 }
 
-/* Into the range in which rounding yields the right code by itself; not for NaN. */
+/* The code that overflows become, as an f32. */
+LANES vec overflow_f32(fpconv_format dst, fpconv_policy policy)
+{
+    return u32_set(f32_of_code(dst, fp_pack_overflow(dst, policy)));
+}
+
+/* Into the range in which rounding yields the right code by itself; for what
+ * has_exception does not exclude. */
 LANES vec clamp_f32(vec magnitude, fpconv_format dst, fpconv_policy policy)
 {
-    const vec overflow = u32_set(f32_of_code(dst, fp_pack_overflow(dst, policy)));
     if (policy != FPCONV_HDF5)
-        return f32_min(magnitude, overflow);
+        return f32_min(magnitude, overflow_f32(dst, policy));
     /* Ties go away from zero when the last fraction bit is set first.  Below
      * 2^(e_max+1) nothing rounds past the largest finite value. */
     const vec largest = u32_set(f32_of_code(dst, fp_max_finite(&fp_formats[dst], policy)));
-    const vec nudged = f32_min(vec_or(magnitude, u32_set(1)), largest);
-    return u32_select(s32_greater(overflow, magnitude), nudged, overflow);
+    return f32_min(vec_or(magnitude, u32_set(1)), largest);
+}
+
+/*
+ * Is there a NaN, or, with FPCONV_HDF5, something that becomes Inf?  That takes more than
+ * clamping, and is rare: telling it apart in each lane takes f32 to e4m3 with AVX2 from
+ * 0.23 ns to 0.34.
+ */
+LANES bool has_exception(const vec magnitude[4], fpconv_format dst, fpconv_policy policy)
+{
+    if (policy != FPCONV_HDF5)
+        return mask_any(vec_or(f32_either_is_nan(magnitude[0], magnitude[1]),
+                               f32_either_is_nan(magnitude[2], magnitude[3])));
+    vec any = u32_set(0);
+    for (int i = 0; i < 4; i++)
+        any = vec_or(any, f32_not_less(magnitude[i], overflow_f32(dst, policy)));
+    return mask_any(any);
 }
 
 /* Codes without sign, in 32-bit lanes. */
@@ -57,24 +90,25 @@ LANES void load_f32s(vec out[4], const char *src, fpconv_format format, int coun
         if (format != FPCONV_BF16)
             out[i] = load_as_f32(src + (size_t)i * LANES_32 * fp_formats[format].size, format);
         else if (i % 2 == 0)
-            vec_unpack_u16(u16_set(0), vec_load(src + (size_t)i * VEC_BYTES / 2), out + i);
+            vec_unpack_u16(u16_set(0), vec_spread(vec_load(src + (size_t)i * VEC_BYTES / 2)),
+                           out + i);
 }
 
-/* 16 elements, or 8, to f16 or a format of 8 bits and fewer; false, and nothing is
- * stored, if there is a NaN. */
+/* A block, or the first half, to f16 or a format of 8 bits and fewer; false, and nothing
+ * is stored, if there is what this is not for. */
 LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format src_format,
                               const char *src, fpconv_policy policy, int halves)
 {
     const struct fp_format *d = &fp_formats[dst_format];
     const int sign_bit = d->exponent_bits + d->fraction_bits;
-    vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)}, code[4];
+    vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)}, magnitude[4], code[4];
     load_f32s(x, src, src_format, 2 * halves);
-    if (mask_any(vec_or(f32_either_is_nan(x[0], x[1]), f32_either_is_nan(x[2], x[3]))))
+    for (int i = 0; i < 4; i++)
+        magnitude[i] = vec_clear(x[i], u32_set(0x80000000));
+    if (has_exception(magnitude, dst_format, policy))
         return false;
-    for (int i = 0; i < 4; i++) {
-        const vec magnitude = vec_clear(x[i], u32_set(0x80000000));
-        code[i] = round_by_addition(clamp_f32(magnitude, dst_format, policy), dst_format);
-    }
+    for (int i = 0; i < 4; i++)
+        code[i] = round_by_addition(clamp_f32(magnitude[i], dst_format, policy), dst_format);
     /* Saturation leaves the codes as they are, and of the f32s their signs. */
     const vec sign[2] = {s32_pack_saturate(x[0], x[1]), s32_pack_saturate(x[2], x[3])};
     const vec both[2] = {s32_pack_saturate(code[0], code[1]), s32_pack_saturate(code[2], code[3])};
@@ -85,6 +119,6 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     }
     const vec signs = vec_and(s16_pack_saturate(sign[0], sign[1]), u8_set(0x80));
     const vec codes = s16_pack_saturate(both[0], both[1]);
-    vec_store(dst, vec_or(codes, u16_shift_right(signs, 7 - sign_bit)));
+    vec_store(dst, vec_order_packed_bytes(vec_or(codes, u16_shift_right(signs, 7 - sign_bit))));
     return true;
 }

@@ -154,30 +154,19 @@ LANES vec f64_fill_nan(vec value)
     return vec_or(value, vec_and(is_nan, u64_set(INT64_MAX)));
 }
 
-#define VEC_ROUNDS_BY_ADDITION
-#define s32_pack_saturate _mm_packs_epi32
-#define s16_pack_saturate _mm_packs_epi16
-
-/* b if one is a NaN */
-LANES vec f32_min(vec a, vec b)
-{
-    return _mm_castps_si128(_mm_min_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
-}
-
-LANES vec f32_max(vec a, vec b)
-{
-    return _mm_castps_si128(_mm_max_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
-}
-
-LANES vec f32_add(vec a, vec b)
-{
-    return _mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
-}
-
 LANES mask32 f32_either_is_nan(vec a, vec b)
 {
-    return _mm_castps_si128(_mm_cmpunord_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b)));
+    return (vec)_mm_cmpunord_ps((__m128)a, (__m128)b);
 }
+
+LANES mask32 f32_not_less(vec a, vec b)
+{
+    return (vec)_mm_cmpnlt_ps((__m128)a, (__m128)b);
+}
+
+#define VEC_ROUNDS_BY_ADDITION
+#define vec_order_packed_bytes(v) (v)
+#define vec_order_packed_pairs(v) (v)
 
 /* Ordered before later stores by vec_stream_fence. */
 LANES void vec_stream(void *p, vec v)

@@ -93,5 +93,25 @@ LANES vec f64_max(vec a, vec b)
     return (vec)MM(max_pd)((vec_f64)a, (vec_f64)b);
 }
 
+#define s32_pack_saturate MM(packs_epi32)
+#define s16_pack_saturate MM(packs_epi16)
+
+/* b if one is a NaN */
+LANES vec f32_min(vec a, vec b)
+{
+    return (vec)MM(min_ps)((vec_f32)a, (vec_f32)b);
+}
+
+LANES vec f32_max(vec a, vec b)
+{
+    return (vec)MM(max_ps)((vec_f32)a, (vec_f32)b);
+}
+
+/* By the caller's rounding mode. */
+LANES vec f32_add(vec a, vec b)
+{
+    return (vec)((vec_f32)a + (vec_f32)b);
+}
+
 #define VEC_HAS_STREAM
 #define vec_stream_fence _mm_sfence
