@@ -195,6 +195,15 @@ LANES vec lookup_parts(const uint8_t *table, int parts, vec index)
     return found;
 }
 
+#define VEC_LOOKS_UP_16 /* much faster than the others */
+
+LANES vec u8_lookup_16(const uint8_t table[16], vec index)
+{
+    __m128i entries;
+    memcpy(&entries, table, sizeof(entries));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), index);
+}
+
 /* Indices below 48. */
 LANES vec u8_lookup_48(const uint8_t table[64], vec index)
 {

@@ -92,14 +92,56 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
     vec_store(dst, wide ? vec_order_split_bytes(signed_codes) : vec_order_bytes(signed_codes));
 }
 
+/* The top 16 bits, without signs, in byte lanes; to either, in lanes of 16 bits, place *
+ * factor is still to be added, if has_product. */
+struct hif8_values {
+    struct bytes value;
+    vec place, factor;
+    bool has_product;
+};
+
+#ifdef VEC_LOOKS_UP_16
+/* By upper bits of the code: 4 look-ups of 16 entries instead of 16, two of 128 codes. */
+LANES struct hif8_values hif8_look_up_groups(const struct hif8_group_tables *t, vec body)
+{
+    const vec group = vec_and(u16_shift_right(body, 3), u8_set(HIF8_GROUPS - 1));
+    const vec place = vec_xor(vec_and(body, u8_set(HIF8_GROUP - 1)), u8_lookup_16(t->flip, group));
+    const struct bytes base = {u8_clear_where_zero(u8_lookup_16(t->base_high, group), body),
+                               u8_clear_where_zero(u8_lookup_16(t->base_low, group), body)};
+    return (struct hif8_values){base, place, u8_lookup_16(t->factor, group), true};
+}
+#endif
+
+/* Of codes without sign. */
+LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_format dst_format,
+                                      fpconv_policy policy, vec body)
+{
+    const uint8_t *high = tables->high[dst_format][policy], *low = tables->low[dst_format][policy];
+#ifdef VEC_LOOKS_UP_16
+    if (dst_format != FPCONV_F16) {
+        const fpconv_format alike = dst_format == FPCONV_F64 ? FPCONV_F64 : FPCONV_F32;
+        struct hif8_values found = hif8_look_up_groups(&tables->groups[alike], body);
+        const mask8 is_inf = u8_equal(body, u8_set(HIF8_INF));
+        if (mask_any(is_inf)) {
+            found.value.high = u8_select(is_inf, u8_set(high[HIF8_INF]), found.value.high);
+            found.value.low = u8_select(is_inf, u8_set(low[HIF8_INF]), found.value.low);
+            found.place = u8_select(is_inf, u8_set(0), found.place);
+        }
+        return found;
+    }
+#endif
+    const struct bytes value = {u8_lookup_128(high, body), u8_lookup_128(low, body)};
+    return (struct hif8_values){value, u8_set(0), u8_set(0), false};
+}
+
 LANES void widen_hif8_block(const struct hif8_tables *tables, fpconv_format dst_format, char *dst,
                             const char *src, fpconv_policy policy)
 {
     const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
-    const vec body = vec_and(code, u8_set(0x7f));
     const mask8 is_nan = u8_equal(code, u8_set(HIF8_NAN));
-    struct bytes value = {u8_lookup_128(tables->high[dst_format][policy], body),
-                          u8_lookup_128(tables->low[dst_format][policy], body)};
+    const struct hif8_values found =
+        hif8_look_up(tables, dst_format, policy, vec_and(code, u8_set(0x7f)));
+    struct bytes value = found.value;
     value.high = vec_or_and(value.high, code, u8_set(0x80));
     vec fill = u8_set(0);
     bool filled = false;
@@ -112,5 +154,17 @@ LANES void widen_hif8_block(const struct hif8_tables *tables, fpconv_format dst_
         value.low = u8_select(is_nan, u8_set((uint8_t)nan), value.low);
         fill = filled ? u8_select(is_nan, u8_set(0xff), fill) : fill;
     }
-    store_bytes_as_top16(dst, dst_format, value, fill, filled);
+    vec top[2], fills[2];
+    vec_unpack_u8(value.low, value.high, top);
+    vec_unpack_u8(fill, fill, fills);
+    if (found.has_product) {
+        vec place[2], factor[2];
+        vec_unpack_u8(found.place, u8_set(0), place);
+        vec_unpack_u8(found.factor, u8_set(0), factor);
+        for (int i = 0; i < 2; i++)
+            top[i] = u16_add(top[i], u16_multiply_low(place[i], factor[i]));
+    }
+    const size_t half = LANES_16 * fp_formats[dst_format].size;
+    store_top16(dst, dst_format, top[0], fills[0], filled);
+    store_top16(dst + half, dst_format, top[1], fills[1], filled);
 }

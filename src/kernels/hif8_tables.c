@@ -40,6 +40,26 @@ static void make_decoding(struct hif8_tables *t)
             }
 }
 
+static void make_groups(struct hif8_group_tables *t, fpconv_format dst)
+{
+    const int shift = 8 * fp_formats[dst].size - 16;
+    for (uint32_t group = 0; group < HIF8_GROUPS; group++) {
+        uint64_t top[HIF8_GROUP];
+        uint32_t flip = 0;
+        for (uint32_t i = 0; i < HIF8_GROUP; i++) {
+            const uint32_t code = group * HIF8_GROUP + i;
+            top[i] = fp_convert_code(dst, FPCONV_HIF8, code, FPCONV_OCP) >> shift;
+            flip = top[i] < top[flip] ? i : flip; /* the least stands first */
+        }
+        const uint64_t factor = top[2 ^ flip] - top[1 ^ flip];
+        const uint64_t base = top[1 ^ flip] - factor;
+        t->flip[group] = (uint8_t)flip;
+        t->factor[group] = (uint8_t)factor;
+        t->base_high[group] = (uint8_t)(base >> 8);
+        t->base_low[group] = (uint8_t)base;
+    }
+}
+
 static void make_scalar(struct hif8_scalar_tables *t)
 {
     for (uint32_t i = 0; i < sizeof(t->code); i++)
@@ -79,6 +99,8 @@ const struct hif8_tables *hif8_tables_get(void)
     if (found == ABSENT) {
         make_encoding(&tables);
         make_decoding(&tables);
+        make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
+        make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);
         end(&state);
     }
     return found == IN_WORK ? NULL : &tables;

@@ -17,7 +17,9 @@
 enum {
     HIF8_TABLE_EXPONENTS = 64, /* of which 41 are looked up */
     HIF8_TABLE_ORIGIN = -24,   /* exponent of the first entry: all below round to zero */
-    HIF8_TABLE_CODES = 128
+    HIF8_TABLE_CODES = 128,
+    HIF8_GROUP = 8, /* codes that differ in their lower 3 bits */
+    HIF8_GROUPS = HIF8_TABLE_CODES / HIF8_GROUP
 };
 
 /* For look-ups by vector. */
@@ -34,6 +36,17 @@ struct hif8_tables {
      * and the low byte of the value's top 16 bits. */
     uint8_t high[4][FPCONV_POLICY_COUNT][HIF8_TABLE_CODES];
     uint8_t low[4][FPCONV_POLICY_COUNT][HIF8_TABLE_CODES];
+    /* By destination (f64 or f32) and the code's upper bits: the top 16 bits of a finite
+     * value other than zero are
+     *
+     *   base + (lower bits ^ flip) * factor,
+     *
+     * since what they are made of, the exponent's last bits and the fraction, lies side
+     * by side in those, too, if negative exponents are counted from the other end. */
+    struct hif8_group_tables {
+        uint8_t flip[HIF8_GROUPS], factor[HIF8_GROUPS];
+        uint8_t base_high[HIF8_GROUPS], base_low[HIF8_GROUPS];
+    } groups[2];
 };
 
 /* The tables, made at the first call; NULL while another thread is making them. */
