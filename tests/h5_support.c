@@ -75,7 +75,7 @@ bool is_pair(struct side dst, struct side src)
 
 static bool native_pairs[SIDES][SIDES];
 
-static unsigned index_of(struct side side)
+unsigned index_of(struct side side)
 {
     return side.format == FPCONV_HIF8 ? SIDES - 1u
                                       : 2u * side.format + (side.order == H5T_ORDER_BE);
@@ -98,6 +98,32 @@ void note_native_pairs(void)
 bool is_native_pair(struct side dst, struct side src)
 {
     return native_pairs[index_of(dst)][index_of(src)];
+}
+
+bool is_loop_pair(struct side dst, struct side src)
+{
+    return is_pair(dst, src) && !is_native_pair(dst, src) && dst.format != FPCONV_HIF8 &&
+           src.format != FPCONV_HIF8;
+}
+
+unsigned for_each_pair(pair_filter *is_wanted, struct stream *stream, fpconv_policy policy,
+                       pair_body *body)
+{
+    unsigned pairs = 0;
+    FOR_EACH_SIDE(d)
+    FOR_EACH_SIDE(s)
+    {
+        const struct side dst = side_at(d), src = side_at(s);
+        if (!is_wanted(dst, src))
+            continue;
+        const hid_t dst_type = make_type(dst), src_type = make_type(src);
+        fill_stream(stream, dst.format, src.format, policy);
+        body(dst_type, dst, src_type, src);
+        H5Tclose(dst_type);
+        H5Tclose(src_type);
+        pairs++;
+    }
+    return pairs;
 }
 
 /* A magnitude between the largest finite float16 and Inf. */

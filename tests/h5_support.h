@@ -19,6 +19,7 @@ struct side {
 /* f64 to e2m1 in both orders, and hif8: as many as the plugin knows. */
 enum { SIDES = 19 };
 struct side side_at(unsigned index);
+unsigned index_of(struct side side);
 
 /* A new datatype, built here from fields, not by the plugin. */
 hid_t make_type(struct side side);
@@ -36,6 +37,16 @@ bool is_pair(struct side dst, struct side src);
  * later)?  To be asked before anything is registered: call note_native_pairs(). */
 void note_native_pairs(void);
 bool is_native_pair(struct side dst, struct side src);
+
+/* Does the library's general loop convert the pair? */
+bool is_loop_pair(struct side dst, struct side src);
+
+/* Calls a function for each wanted pair, with new datatypes and the stream filled for
+ * it; how many there are. */
+typedef bool pair_filter(struct side dst, struct side src);
+typedef void pair_body(hid_t dst_type, struct side dst, hid_t src_type, struct side src);
+unsigned for_each_pair(pair_filter *is_wanted, struct stream *stream, fpconv_policy policy,
+                       pair_body *body);
 
 /* What FPCONV_H5_REPAIRED has to return. */
 uint64_t repaired_code(struct side dst, struct side src, uint64_t code);

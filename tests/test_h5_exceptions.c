@@ -106,13 +106,11 @@ static void check_outcome(const struct outcome *got, const struct outcome *want,
 }
 
 /* FPCONV_H5_IDENTICAL: the buffer too is the loop's, byte for byte. */
-static void check_pair(struct side dst, struct side src)
+static void check_pair(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
 {
     static struct outcome got, want;
     char name[16];
-    const hid_t dst_type = make_type(dst), src_type = make_type(src);
     const hid_t loop_type = make_loop_type(dst);
-    fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
     for (enum plan plan = 0; plan < PLANS; plan++)
         for (size_t at = 0; at + N <= STREAM_COUNT; at += 1040) {
             convert_with_handler(&got, plan, dst_type, src_type, src, stream.codes + at);
@@ -126,8 +124,6 @@ static void check_pair(struct side dst, struct side src)
                         fail_msg("to %s, plan %d: byte %zu is %02x, not %02x", side_name(dst, name),
                                  (int)plan, i, got.buf[i], want.buf[i]);
         }
-    H5Tclose(dst_type);
-    H5Tclose(src_type);
     H5Tclose(loop_type);
 }
 
@@ -135,14 +131,7 @@ static void every_pair_call_by_call(void **state)
 {
     (void)state;
     assert_int_equal(fpconv_h5_register_profile(FPCONV_H5_IDENTICAL, NULL), 0);
-    FOR_EACH_SIDE(d)
-    FOR_EACH_SIDE(s)
-    {
-        const struct side dst = side_at(d), src = side_at(s);
-        if (is_pair(dst, src) && dst.format != FPCONV_HIF8 && src.format != FPCONV_HIF8 &&
-            !is_native_pair(dst, src))
-            check_pair(dst, src);
-    }
+    assert_true(for_each_pair(is_loop_pair, &stream, FPCONV_HDF5, check_pair) > 0);
     assert_true(calls_seen[H5T_CONV_EXCEPT_RANGE_HI] > 0);
     assert_true(calls_seen[H5T_CONV_EXCEPT_PINF] > 0);
     assert_true(calls_seen[H5T_CONV_EXCEPT_NINF] > 0);
@@ -159,50 +148,36 @@ static void every_pair_call_by_call(void **state)
 
 static struct outcome native_before[SIDES][SIDES][PLANS];
 
+static void note_native_outcome(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
+{
+    for (enum plan plan = 0; plan < PLANS; plan++)
+        convert_with_handler(&native_before[index_of(dst)][index_of(src)][plan], plan, dst_type,
+                             src_type, src, stream.codes + 200);
+}
+
+static void check_native_outcome(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
+{
+    static struct outcome got;
+    for (enum plan plan = 0; plan < PLANS; plan++) {
+        const struct outcome *want = &native_before[index_of(dst)][index_of(src)][plan];
+        convert_with_handler(&got, plan, dst_type, src_type, src, stream.codes + 200);
+        check_outcome(&got, want, dst, src);
+        if (want->status >= 0)
+            assert_memory_equal(got.buf, want->buf, N * element_size(dst));
+    }
+}
+
 static void note_native_outcomes(void)
 {
-    FOR_EACH_SIDE(d)
-    FOR_EACH_SIDE(s)
-    {
-        const struct side dst = side_at(d), src = side_at(s);
-        if (!is_native_pair(dst, src))
-            continue;
-        const hid_t dst_type = make_type(dst), src_type = make_type(src);
-        fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
-        for (enum plan plan = 0; plan < PLANS; plan++)
-            convert_with_handler(&native_before[d][s][plan], plan, dst_type, src_type, src,
-                                 stream.codes + 200);
-        H5Tclose(dst_type);
-        H5Tclose(src_type);
-    }
+    for_each_pair(is_native_pair, &stream, FPCONV_HDF5, note_native_outcome);
 }
 
 static void native_pairs_call_by_call(void **state)
 {
     (void)state;
-    static struct outcome got;
     assert_int_equal(fpconv_h5_register_profile(FPCONV_H5_IDENTICAL, NULL), 0);
-    unsigned pairs = 0;
-    FOR_EACH_SIDE(d)
-    FOR_EACH_SIDE(s)
-    {
-        const struct side dst = side_at(d), src = side_at(s);
-        if (!is_native_pair(dst, src))
-            continue;
-        pairs++;
-        const hid_t dst_type = make_type(dst), src_type = make_type(src);
-        fill_stream(&stream, dst.format, src.format, FPCONV_HDF5);
-        for (enum plan plan = 0; plan < PLANS; plan++) {
-            const struct outcome *want = &native_before[d][s][plan];
-            convert_with_handler(&got, plan, dst_type, src_type, src, stream.codes + 200);
-            check_outcome(&got, want, dst, src);
-            if (want->status >= 0)
-                assert_memory_equal(got.buf, want->buf, N * element_size(dst));
-        }
-        H5Tclose(dst_type);
-        H5Tclose(src_type);
-    }
-    print_message("%u pairs with a compiler conversion\n", pairs);
+    print_message("%u pairs with a compiler conversion\n",
+                  for_each_pair(is_native_pair, &stream, FPCONV_HDF5, check_native_outcome));
 }
 
 /* -------------------------------------------------------------------------- */
