@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT
 
 Meson sets FPCONV_TEST_SOURCE and FPCONV_TEST_BUILD, the folders of the sources and the build.
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -60,6 +61,15 @@ def package_files():
     return {str(path.relative_to(SOURCE / "python")) for folder in folders for path in folder.rglob("*")
             if path.is_file() and path.name not in ("meson.build", "binding.py")
             and "__pycache__" not in path.parts}
+
+
+def test_build_folder_has_byte_code():
+    """Python need not compile the copies of which it is the byte code: it has their time."""
+    for path in sorted(package_files()):
+        copy = BUILD / "python" / path
+        if copy.suffix == ".py":
+            code = pathlib.Path(importlib.util.cache_from_source(str(copy))).read_bytes()
+            assert int.from_bytes(code[8:12], "little") == int(copy.stat().st_mtime), path
 
 
 def test_meson_install(tmp_path):
