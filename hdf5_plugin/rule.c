@@ -138,7 +138,8 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Compiled for several instruction sets, of which the loader takes the best. */
+/* Compiled for several instruction sets, of which the loader takes the best.  Only functions
+ * of this file: clang 14 gives the choice another name than callers elsewhere use. */
 #if defined(__x86_64__) && defined(__gnu_linux__)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
@@ -387,13 +388,18 @@ CLONES static const char *f64_overflow_early(const struct h5_pair *pair, const c
     return f64_apply_overflow(pair, x, room, n);
 }
 
-CLONES bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)
+CLONES static bool may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)
 {
     const int dst = min_exponent(pair->dst->format), src = min_exponent(pair->src->format);
     const int normal = dst > src ? dst : src;
     if (pair->dst->format == FPCONV_BF16)
         return bf16_any_within(results, n, 0, (uint16_t)(bf16_power(normal) + 1));
     return f16_any_within(results, n, 0, (uint16_t)(f16_power(normal) + 1));
+}
+
+bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)
+{
+    return may_be_denormal(pair, results, n);
 }
 
 bool fp_h5_rule_takes(const struct h5_pair *pair, fpconv_format format)
