@@ -129,7 +129,8 @@ INLINE WORD NAME(drop_one)(struct NAME(loss) loss, WORD code, HEAD *largest)
     *largest = magnitude > *largest ? magnitude : *largest;
     const HEAD distance = (HEAD)(magnitude - loss.start);
     const HEAD binade = (HEAD)(distance >> NAME(HEAD_FRACTION));
-    const HEAD shift = binade < loss.most ? binade : loss.most;
+    const HEAD most = loss.most & 15; /* so that gcc 16 shifts in 16-bit lanes */
+    const HEAD shift = binade < most ? binade : most;
     const HEAD ones = (HEAD)((head | (HEAD)(irrelevant >> shift)) & fraction);
     const bool lost = (distance < loss.width) & (ones == fraction);
     return lost ? (WORD)(code - loss.fraction) : code;
