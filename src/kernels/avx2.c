@@ -146,6 +146,12 @@ LANES void store_f16(void *dst, vec f32)
     memcpy(dst, &f16, sizeof(f16));
 }
 
+/* For integers of at most 24 bits. */
+LANES vec f32_from_s32(vec a)
+{
+    return _mm256_castps_si256(_mm256_cvtepi32_ps(a));
+}
+
 LANES vec f32_fill_nan(vec value)
 {
     const __m256 x = _mm256_castsi256_ps(value);

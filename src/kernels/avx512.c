@@ -239,6 +239,22 @@ LANES vec f64_fill_nan(vec value)
     return _mm512_mask_or_epi64(value, is_nan, value, u64_set(INT64_MAX));
 }
 
+/* For integers of at most 24 bits. */
+LANES vec f32_from_s32(vec a)
+{
+    return (vec)_mm512_cvt_roundepi32_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+#define VEC_HAS_F64_SCALE_WHERE
+
+/* LANES_32 f64 times a power of two, exactly, where the f32 that they come from are marked. */
+LANES void f64_scale_where(vec f64[2], mask32 where, vec factor)
+{
+    for (int i = 0; i < 2; i++, where = _kshiftri_mask16(where, LANES_64))
+        f64[i] = (vec)_mm512_mask_mul_pd((vec_f64)f64[i], (__mmask8)where, (vec_f64)f64[i],
+                                         (vec_f64)factor);
+}
+
 #define VEC_HAS_F64_TO_F32
 
 enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };

@@ -140,7 +140,8 @@ LANES vec f64_add(vec a, vec b)
     return (vec)((vec_f64)a + (vec_f64)b);
 }
 
-LANES vec f64_sub(vec a, vec b)
+/* As f32_multiply. */
+LANES vec f64_multiply(vec a, vec b)
 {
-    return (vec)((vec_f64)a - (vec_f64)b);
+    return (vec)((vec_f64)a * (vec_f64)b);
 }

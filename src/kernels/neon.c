@@ -172,6 +172,12 @@ LANES void vec_f32_to_f64(vec value, vec out[2])
     out[1] = vreinterpretq_u8_f64(vcvt_high_f64_f32(x));
 }
 
+/* For integers of at most 24 bits. */
+LANES vec f32_from_s32(vec a)
+{
+    return vreinterpretq_u8_f32(vcvtq_f32_s32(S32(a)));
+}
+
 LANES vec f32_fill_nan(vec value)
 {
     const float32x4_t x = vreinterpretq_f32_u8(value);

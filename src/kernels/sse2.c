@@ -140,6 +140,12 @@ LANES vec vec_f64_to_odd_f32(vec a, vec b)
     return vec_f64_to_f32(vec_clear(odd_a, lost), vec_clear(odd_b, lost));
 }
 
+/* For integers of at most 24 bits. */
+LANES vec f32_from_s32(vec a)
+{
+    return _mm_castps_si128(_mm_cvtepi32_ps(a));
+}
+
 LANES vec f32_fill_nan(vec value)
 {
     const __m128 x = _mm_castsi128_ps(value);

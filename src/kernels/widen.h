@@ -229,6 +229,18 @@ LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format s
 /* f16 and bf16 to f32 and f64                                                */
 /* -------------------------------------------------------------------------- */
 
+#ifndef VEC_HAS_F64_SCALE_WHERE
+/* LANES_32 f64 times a power of two, exactly, where the f32 that they come from are marked. */
+LANES void f64_scale_where(vec f64[2], mask32 where, vec factor)
+{
+    const vec one = u64_set(UINT64_C(1023) << 52);
+    vec marks[2];
+    interleave_u32(where, where, marks);
+    for (int i = 0; i < 2; i++)
+        f64[i] = f64_multiply(f64[i], vec_merge(marks[i], factor, one));
+}
+#endif
+
 /*
  * f32 to f64, exactly, and without any exception, for operands that are neither
  * subnormal nor signalling NaNs.  `filled` NaNs have every fraction bit set.
@@ -251,25 +263,19 @@ LANES mask32 f32_is_subnormal(vec value)
 
 /*
  * The same where some are subnormal: of these a CPU takes about 150 cycles a vector,
- * unless denormals-are-zero makes them zero.  With the exponent field set to 1 they
- * are normal, and 2^-126 too large, which is taken off the f64, exactly.  From the
- * others is taken a zero of the other sign, which leaves zeros as they are in every
- * rounding mode.
+ * unless denormals-are-zero makes them zero.  Their fraction is an integer, whose f32 is
+ * normal or zero, and 2^149 too large, which is taken off the f64.
  */
 LANES void store_f64_from_small_f32(char *dst, vec f32, bool filled)
 {
     const vec sign_bit = u32_set(0x80000000);
-    const mask32 is_subnormal = f32_is_subnormal(f32);
-    const vec normal = vec_or(f32, u32_select(is_subnormal, u32_set(0x00800000), u32_set(0)));
-    const vec excess = u32_select(is_subnormal, u32_set((1023 - 126) << 20), sign_bit);
-    const vec signed_excess = vec_xor(excess, vec_and(f32, sign_bit));
-    vec doubles[2], excesses[2];
-    vec_f32_to_f64(normal, doubles);
-    interleave_u32(u32_set(0), signed_excess, excesses);
-    for (int i = 0; i < 2; i++) {
-        const vec value = f64_sub(doubles[i], excesses[i]);
-        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(value) : value);
-    }
+    const mask32 is_subnormal = s32_greater(u32_set(0x00800000), vec_clear(f32, sign_bit));
+    const vec integer = f32_from_s32(vec_and(f32, u32_set(0x007fffff)));
+    vec doubles[2];
+    vec_f32_to_f64(vec_or_and(u32_select(is_subnormal, integer, f32), f32, sign_bit), doubles);
+    f64_scale_where(doubles, is_subnormal, u64_set((uint64_t)(1023 - 149) << 52));
+    for (int i = 0; i < 2; i++)
+        vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(doubles[i]) : doubles[i]);
 }
 
 /* bf16 NaNs made quiet (OCP), or with all fraction bits set (HDF5) */
@@ -293,22 +299,37 @@ LANES bool bf16_has_subnormal(vec value)
     return mask_any(s16_greater(u16_set((uint16_t)(0x7fff + 0x0080)), wrapped));
 }
 
+/* bf16, as f32s, to f64. */
+LANES void store_f64_from_bf16(char *dst, const vec f32[2], bool has_subnormal, bool filled)
+{
+    for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES)
+        if (has_subnormal)
+            store_f64_from_small_f32(dst, f32[i], filled);
+        else
+            store_f64_from_f32(dst, f32[i], filled);
+}
+
 LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
 {
+    const vec zero = u16_set(0);
     const mask16 is_nan = half_is_nan(value, FPCONV_BF16);
-    const bool filled = policy == FPCONV_HDF5;
-    const vec fill = filled ? u16_select(is_nan, u16_set(0xffff), u16_set(0)) : u16_set(0);
-    vec wide[2];
-    interleave_u16(fill, bf16_settle_nan(value, is_nan, policy), wide);
-    const bool has_subnormal = dst_format == FPCONV_F64 && bf16_has_subnormal(value);
-    for (int i = 0; i < 2; i++) {
-        if (dst_format == FPCONV_F32)
-            vec_store(dst + i * VEC_BYTES, wide[i]);
-        else if (has_subnormal)
-            store_f64_from_small_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
+    const vec settled = bf16_settle_nan(value, is_nan, policy);
+    vec f32[2];
+    if (dst_format == FPCONV_F64) {
+        /* NaNs to be filled and subnormals are rare */
+        interleave_u16(zero, settled, f32);
+        if (policy == FPCONV_HDF5 && mask_any(is_nan))
+            store_f64_from_bf16(dst, f32, true, true);
+        else if (bf16_has_subnormal(value))
+            store_f64_from_bf16(dst, f32, true, false);
         else
-            store_f64_from_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
+            store_f64_from_bf16(dst, f32, false, false);
+        return;
     }
+    const bool filled = policy == FPCONV_HDF5;
+    interleave_u16(filled ? u16_select(is_nan, u16_set(0xffff), zero) : zero, settled, f32);
+    vec_store(dst, f32[0]);
+    vec_store(dst + VEC_BYTES, f32[1]);
 }
 
 LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
