@@ -300,16 +300,19 @@ LANES bool bf16_has_subnormal(vec value)
 }
 
 /* bf16, as f32s, to f64. */
-LANES void store_f64_from_bf16(char *dst, const vec f32[2], bool has_subnormal, bool filled)
+LANES void store_f64_from_bf16(char *dst, const vec f32[2], bool has_subnormal, bool filled,
+                               int halves)
 {
-    for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES)
+    for (int i = 0; i < halves; i++, dst += 2 * VEC_BYTES)
         if (has_subnormal)
             store_f64_from_small_f32(dst, f32[i], filled);
         else
             store_f64_from_f32(dst, f32[i], filled);
 }
 
-LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
+/* `halves` as for narrow_byte_block, and 2 where dst is f32. */
+LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy,
+                            int halves)
 {
     const vec zero = u16_set(0);
     const mask16 is_nan = half_is_nan(value, FPCONV_BF16);
@@ -319,11 +322,11 @@ LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpco
         /* NaNs to be filled and subnormals are rare */
         interleave_u16(zero, settled, f32);
         if (policy == FPCONV_HDF5 && mask_any(is_nan))
-            store_f64_from_bf16(dst, f32, true, true);
+            store_f64_from_bf16(dst, f32, true, true, halves);
         else if (bf16_has_subnormal(value))
-            store_f64_from_bf16(dst, f32, true, false);
+            store_f64_from_bf16(dst, f32, true, false, halves);
         else
-            store_f64_from_bf16(dst, f32, false, false);
+            store_f64_from_bf16(dst, f32, false, false, halves);
         return;
     }
     const bool filled = policy == FPCONV_HDF5;
@@ -332,14 +335,15 @@ LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpco
     vec_store(dst + VEC_BYTES, f32[1]);
 }
 
-LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy)
+LANES void widen_f16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy,
+                           int halves)
 {
     const mask16 is_nan = half_is_nan(value, FPCONV_F16);
     const bool filled = policy == FPCONV_HDF5;
     const vec quiet = vec_or(value, u16_select(is_nan, u16_set(0x0200), u16_set(0)));
     vec wide[2];
     vec_f16_to_f32(quiet, wide);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < halves; i++) {
         if (dst_format == FPCONV_F64)
             store_f64_from_f32(dst + i * 2 * VEC_BYTES, wide[i], filled);
         else
