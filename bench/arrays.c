@@ -365,6 +365,19 @@ static void compare_pairs(const struct request *request, const struct comparison
     report_verdicts(comparison->section);
 }
 
+typedef size_t list_function(const struct request *request, struct pair pairs[PAIRS_MAX]);
+
+/* Arrays in the L2 cache of elements of so many bytes at the most. */
+static void compare_listed(const struct request *request, const struct comparison *comparison,
+                           list_function *list, size_t element_bytes)
+{
+    struct pair pairs[PAIRS_MAX];
+    const size_t count = list(request, pairs);
+    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, element_bytes);
+    compare_pairs(request, comparison, &workspace, pairs, count);
+    free_workspace(&workspace);
+}
+
 /* -------------------------------------------------------------------------- */
 /* narrow: 16-bit formats to and from those of 8, 6 and 4 bits                */
 /* -------------------------------------------------------------------------- */
@@ -408,11 +421,7 @@ void bench_narrow(const struct request *request)
         .run_measured = run_conversion,
         .set_up = set_up_narrow,
     };
-    struct pair pairs[PAIRS_MAX];
-    const size_t count = list_narrow_pairs(request, pairs);
-    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(float));
-    compare_pairs(request, &comparison, &workspace, pairs, count);
-    free_workspace(&workspace);
+    compare_listed(request, &comparison, list_narrow_pairs, sizeof(float));
 }
 
 /* -------------------------------------------------------------------------- */
@@ -445,11 +454,7 @@ void bench_inplace(const struct request *request)
         .prepare_measured = restore_source,
         .set_up = set_up_inplace,
     };
-    struct pair pairs[PAIRS_MAX];
-    const size_t count = list_pairs(request, pairs);
-    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(double));
-    compare_pairs(request, &comparison, &workspace, pairs, count);
-    free_workspace(&workspace);
+    compare_listed(request, &comparison, list_pairs, sizeof(double));
 }
 
 /* -------------------------------------------------------------------------- */
@@ -547,11 +552,7 @@ void bench_subnormals(const struct request *request)
         .run_measured = run_conversion,
         .set_up = set_up_subnormals,
     };
-    struct pair pairs[PAIRS_MAX];
-    const size_t count = list_pairs(request, pairs);
-    struct workspace workspace = allocate_workspace(request->n ? request->n : N_L2, sizeof(double));
-    compare_pairs(request, &comparison, &workspace, pairs, count);
-    free_workspace(&workspace);
+    compare_listed(request, &comparison, list_pairs, sizeof(double));
 }
 
 /* -------------------------------------------------------------------------- */
