@@ -3,10 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * types.c: formats as HDF5 datatypes; rule.c: the library's behaviour, value by
- * value; probe.c: which of it the linked library shows; register.c: which pairs
- * are taken over, and how; convert.c: the conversion; io.c: reading and writing
- * with the conversion outside of the library.
+ * Each file uses those before it:  library.c: its lock and errors; copies.c: which copy
+ * of it; types.c: formats as HDF5 datatypes; pairs.c: the table of pairs; rule.c: the
+ * library's behaviour, value by value; convert.c: the conversion; probe.c: which of that
+ * behaviour the linked library shows; register.c: which pairs are taken over, and how;
+ * io.c, scaled.c: reading and writing with the conversion outside of the library.
  *
  * All state is guarded by HDF5's own global lock: register.c works inside a
  * callback of the library, and the library calls the converter.  So no lock of
@@ -68,6 +69,14 @@ struct h5_pair {
     const char *table;      /* the results of all bytes, of a plain pair to f32 or f64 */
 };
 
+/* library.c */
+/* Runs a function as one step for all threads; its result. */
+bool fp_h5_run_locked(bool (*body)(void *), void *argument);
+/* Pushes a message that names the pair (unless NULL) onto the error stack. */
+void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair *pair,
+                      const char *what);
+const char *fp_h5_order_name(H5T_order_t order);
+
 /* types.c */
 /* The session of the library: 1, and one more after each H5close() that was
  * noticed.  Makes the datatypes of a new one.  0 if that fails. */
@@ -82,16 +91,11 @@ const struct h5_side *fp_h5_find_side(hid_t type);
  * it is in use, the message says so. */
 bool fp_h5_library_is_in_use(char *message, size_t size);
 
-/* register.c */
+/* pairs.c */
+/* By destination and source; those that are not converted have src == NULL. */
+extern struct h5_pair fp_h5_pairs[SIDE_COUNT][SIDE_COUNT];
+void fp_h5_make_pairs(void);
 struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst);
-/* A copy of the pair as it is registered; if it is not, as FPCONV_H5_REPAIRED has
- * it.  False if that leaves it to the library. */
-bool fp_h5_current_pair(const struct h5_side *src, const struct h5_side *dst, struct h5_pair *pair);
-/* Runs a function as one step for all threads; its result. */
-bool fp_h5_run_locked(bool (*body)(void *), void *argument);
-/* Pushes a message that names the pair (unless NULL) onto the error stack. */
-void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair *pair,
-                      const char *what);
 
 /* rule.c */
 /* One element; denormal_seen is the state that CARRY_STICKY keeps in a call. */
@@ -124,6 +128,15 @@ bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_ex
  * result below the normal range? */
 bool fp_h5_is_denormal(const struct h5_pair *pair, uint64_t code, fpconv_policy policy);
 
+/* convert.c */
+herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t n,
+                     size_t buf_stride, size_t bkg_stride, void *buf, void *bkg,
+                     hid_t transfer_list);
+/* n packed elements in place, by a pair that need not be registered. */
+herr_t fp_h5_convert_buffer(const struct h5_pair *pair, void *buf, size_t n, hid_t src_type,
+                            hid_t dst_type, hid_t transfer_list);
+void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule);
+
 /* probe.c */
 enum { PROBE_MAX = 8192 };
 
@@ -144,13 +157,9 @@ struct probes {
 /* Fills pair->findings, before the pair is registered; `room` is for the probes. */
 void fp_h5_probe(struct h5_pair *pair, struct probes *room);
 
-/* convert.c */
-herr_t fp_h5_convert(hid_t src_type, hid_t dst_type, H5T_cdata_t *cdata, size_t n,
-                     size_t buf_stride, size_t bkg_stride, void *buf, void *bkg,
-                     hid_t transfer_list);
-/* n packed elements in place, by a pair that need not be registered. */
-herr_t fp_h5_convert_buffer(const struct h5_pair *pair, void *buf, size_t n, hid_t src_type,
-                            hid_t dst_type, hid_t transfer_list);
-void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule);
+/* register.c */
+/* A copy of the pair as it is registered; if it is not, as FPCONV_H5_REPAIRED has
+ * it.  False if that leaves it to the library. */
+bool fp_h5_current_pair(const struct h5_side *src, const struct h5_side *dst, struct h5_pair *pair);
 
 #endif /* FPCONV_HDF5_PLUGIN_PLUGIN_H */

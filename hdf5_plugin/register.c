@@ -8,100 +8,9 @@
 
 #include "plugin.h"
 
-/* pairs[dst][src]; those that are not converted have src == NULL. */
-static struct h5_pair pairs[SIDE_COUNT][SIDE_COUNT];
-
-/* -------------------------------------------------------------------------- */
-/* Errors and the lock                                                        */
-/* -------------------------------------------------------------------------- */
-
-static const char *order_name(H5T_order_t order)
-{
-    return order == H5T_ORDER_BE ? "BE" : order == H5T_ORDER_LE ? "LE" : "";
-}
-
-static _Thread_local char last_error[1024];
-
-void fp_h5_push_error(const char *function, unsigned line, const struct h5_pair *pair,
-                      const char *what)
-{
-    if (pair)
-        snprintf(last_error, sizeof(last_error), "%s%s to %s%s: %s",
-                 fpconv_format_name(pair->src->format), order_name(pair->src->order),
-                 fpconv_format_name(pair->dst->format), order_name(pair->dst->order), what);
-    else
-        snprintf(last_error, sizeof(last_error), "%s", what);
-    H5Epush2(H5E_DEFAULT, "fpconv", function, line, H5E_ERR_CLS, H5E_DATATYPE,
-             pair ? H5E_CANTCONVERT : H5E_CANTINIT, "fpconv: %s", last_error);
-}
-
-const char *fpconv_h5_last_error(void)
-{
-    return last_error;
-}
-
-struct locked_call {
-    bool (*body)(void *);
-    void *argument;
-    bool result;
-};
-
-static herr_t run_once(hid_t list, const char *name, void *data)
-{
-    (void)list;
-    (void)name;
-    struct locked_call *call = data;
-    call->result = call->body(call->argument);
-    return 1; /* no further property */
-}
-
-/*
- * HDF5 calls back from an iteration with its recursive lock held, so that what
- * runs there is one step for every other thread.  Any iteration would do; that
- * over the properties of a class touches no file and no datatype.
- *
- * In 2.2.0 H5open, which H5P_DATASET_XFER calls, does not wait for a thread that is
- * initialising the library, and the class is not there yet (4 of 200 processes with
- * four threads).  A call that takes the lock waits.
- */
-bool fp_h5_run_locked(bool (*body)(void *), void *argument)
-{
-    struct locked_call call = {body, argument, false};
-    int index = 0;
-    H5Eget_num(H5E_DEFAULT);
-    return H5Piterate(H5P_DATASET_XFER, &index, run_once, &call) >= 0 && call.result;
-}
-
 /* -------------------------------------------------------------------------- */
 /* Pairs                                                                      */
 /* -------------------------------------------------------------------------- */
-
-static bool is_wide(const struct h5_side *side)
-{
-    return side->format == FPCONV_F64 || side->format == FPCONV_F32;
-}
-
-/* Every two formats, but not f32 and f64 with each other, which HDF5 does well. */
-static bool is_pair(const struct h5_side *src, const struct h5_side *dst)
-{
-    return src->format != dst->format && !(is_wide(src) && is_wide(dst));
-}
-
-struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side *dst)
-{
-    struct h5_pair *pair = &pairs[dst - fp_h5_sides][src - fp_h5_sides];
-    return pair->src ? pair : NULL;
-}
-
-static void make_pairs(void)
-{
-    for (unsigned d = 0; d < SIDE_COUNT; d++)
-        for (unsigned s = 0; s < SIDE_COUNT; s++)
-            if (is_pair(&fp_h5_sides[s], &fp_h5_sides[d]) && !pairs[d][s].src) {
-                pairs[d][s].src = &fp_h5_sides[s];
-                pairs[d][s].dst = &fp_h5_sides[d];
-            }
-}
 
 /* Does the library convert this pair through us at this moment?  (Somebody may
  * have registered after us.) */
@@ -129,8 +38,8 @@ static bool take(struct h5_pair *pair)
 {
     char name[32];
     snprintf(name, sizeof(name), "fpconv:%s%s-%s%s", fpconv_format_name(pair->src->format),
-             order_name(pair->src->order), fpconv_format_name(pair->dst->format),
-             order_name(pair->dst->order));
+             fp_h5_order_name(pair->src->order), fpconv_format_name(pair->dst->format),
+             fp_h5_order_name(pair->dst->order));
     const hid_t src = fp_h5_side_type(pair->src), dst = fp_h5_side_type(pair->dst);
     const bool taken = H5Tregister(H5T_PERS_HARD, name, src, dst, fp_h5_convert) >= 0 &&
                        H5Tregister(H5T_PERS_HARD, name, src, dst, fp_h5_convert) >= 0;
@@ -231,14 +140,15 @@ struct request {
     fpconv_h5_report *report;
 };
 
-#define FOR_EACH_PAIR(pair)                                                                  \
-    for (struct h5_pair *pair = &pairs[0][0]; pair < &pairs[0][0] + SIDE_COUNT * SIDE_COUNT; \
-         pair++)                                                                             \
+#define FOR_EACH_PAIR(pair)                                                  \
+    for (struct h5_pair *pair = &fp_h5_pairs[0][0],                          \
+                        *end = &fp_h5_pairs[0][0] + SIDE_COUNT * SIDE_COUNT; \
+         pair < end; pair++)                                                 \
         if (pair->src)
 
 static bool begin_session(void)
 {
-    make_pairs();
+    fp_h5_make_pairs();
     return fp_h5_session() != 0;
 }
 
