@@ -218,23 +218,6 @@ static const struct argp argp = {
 
 /* -------------------------------------------------------------------------- */
 
-bool bench_is_wide(fpconv_format format)
-{
-    return format == FPCONV_F32 || format == FPCONV_F64;
-}
-
-static bool wants_format(const struct request *request, fpconv_format format)
-{
-    const unsigned wide = 1u << FPCONV_F32 | 1u << FPCONV_F64;
-    const unsigned same_kind = bench_is_wide(format) ? wide : ~wide;
-    return !(request->formats & same_kind) || (request->formats >> format & 1);
-}
-
-bool bench_wants_pair(const struct request *request, fpconv_format a, fpconv_format b)
-{
-    return wants_format(request, a) && wants_format(request, b);
-}
-
 static bool is_same_file(const char *a, const char *b)
 {
     struct stat status_a, status_b;
