@@ -14,20 +14,10 @@ from typing import NoReturn
 import fpconv
 import h5py
 
-from h5fpconv.console import SHOW_CURSOR, print_error, printing
-from h5fpconv.output import remove_unfinished
-from h5fpconv.status import CommandError, ReaderGone, Status, status_epilog
-
-# Each command's module, in the order of --help: one a line.
-COMMANDS: dict[str, str] = {
-    "convert": "convert",
-    "back": "back",
-    "diff": "diff",
-    "inspect": "inspect",
-    "import": "import_model",
-    "export": "export_model",
-}
-
+from h5fpconv.commands import COMMANDS
+from h5fpconv.user.console import SHOW_CURSOR, print_error, printing
+from h5fpconv.user.output import remove_unfinished
+from h5fpconv.user.status import CommandError, ReaderGone, Status, status_epilog
 
 SIGNALS = {signal.SIGINT: (Status.INTERRUPTED, "interrupted"),
            signal.SIGTERM: (Status.TERMINATED, "ended by SIGTERM")}
@@ -58,20 +48,8 @@ def make_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
                         version=f"h5fpconv {fpconv.__version__}, HDF5 {h5py.version.hdf5_version}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in commands:
-        importlib.import_module(f"h5fpconv.{COMMANDS[name]}").add_parser(subparsers)
+        importlib.import_module(f"h5fpconv.commands.{COMMANDS[name]}").add_parser(subparsers)
     return parser
-
-
-def add_command(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str,
-                summary: str, examples: Sequence[tuple[str, str]]) -> argparse.ArgumentParser:
-    """A command's parser, whose --help ends with examples: (what for, command line)."""
-    lines = ["examples:"]
-    for purpose, line in examples:
-        lines += [f"  {purpose}:", f"    {line}"]
-    return subparsers.add_parser(
-        name, help=summary[0].lower() + summary[1:].rstrip("."), description=summary,
-        epilog="\n".join([*lines, "", status_epilog()]),
-        formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def fail(message: object, status: Status) -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 
 from commands import actions_of, all_commands, help_text, value_name
-from h5fpconv.status import STATUS_TEXT
+from h5fpconv.user.status import STATUS_TEXT
 
 DATE = "2026-11-30"
 

@@ -20,7 +20,7 @@ import specimens
 from command import converted, dump, errors, run, tool
 from h5py import h5ds
 
-from h5fpconv import hdf5
+from h5fpconv.hdf5 import calls
 
 WRITERS = {
     "network": specimens.network,
@@ -186,7 +186,7 @@ def test_variable_length_values_are_freed_after_an_exception(tmp_path):
         dataset, space = dataset.id, dataset.id.get_space()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for _ in range(16):
-            with pytest.raises(KeyError), hdf5.values_of(dataset, space, space):
+            with pytest.raises(KeyError), calls.values_of(dataset, space, space):
                 raise KeyError
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10  # KiB
 

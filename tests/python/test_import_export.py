@@ -12,10 +12,10 @@ import h5py
 import numpy
 import pytest
 
-from h5fpconv import import_model
 from h5fpconv.cli import main
-from h5fpconv.names import UnusableName, paths_of
-from h5fpconv.safetensors import DTYPES, Reader, Writer, tensor_bytes
+from h5fpconv.commands import import_model
+from h5fpconv.safetensors.file import DTYPES, Reader, Writer, tensor_bytes
+from h5fpconv.safetensors.names import UnusableName, paths_of
 from test_safetensors import HAND_MADE, MALFORMED, entry, file_of, mutated
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
@@ -62,7 +62,7 @@ def test_every_dtype_comes_back_bit_for_bit(folder: pathlib.Path, names: str) ->
 @pytest.mark.parametrize("part_bytes", [1, 8, 24, 40, 1000])
 def test_in_parts_of_any_size(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
                               part_bytes: int) -> None:
-    from h5fpconv import export_model
+    from h5fpconv.commands import export_model
     monkeypatch.setattr(import_model, "PART_BYTES", part_bytes)
     monkeypatch.setattr(export_model, "PART_BYTES", part_bytes)
     tensors: Tensors = {"f4": ("F4", (2, 7, 3)), "f6": ("F6_E2M3", (4, 5, 3)), "f32": ("F32", (5, 7)),

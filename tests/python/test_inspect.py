@@ -19,15 +19,16 @@ import fpconv.h5
 import h5py
 import numpy as np
 import pytest
-from h5fpconv import conversions, inspect_text, matrices
-from h5fpconv.boxes import Box
-from h5fpconv.recommend import (Budget, map_text, parse_budget, pattern_of, Recommendation,
-                                recommend)
-from h5fpconv.matrices import Matrix, Slab
-from h5fpconv.results import Result, combine, measure
-from h5fpconv.select import matches
-from h5fpconv.survey import LOWEST_EXPONENT, survey
-from h5fpconv.targets import PACKED_NAMES, TARGET_NAMES, find_target
+from h5fpconv.analysis import conversions, matrices
+from h5fpconv.analysis.matrices import Matrix, Slab
+from h5fpconv.analysis.recommend import (Budget, map_text, parse_budget, pattern_of, Recommendation,
+                                         recommend)
+from h5fpconv.analysis.results import Result, combine, measure
+from h5fpconv.analysis.survey import LOWEST_EXPONENT, survey
+from h5fpconv.hdf5.boxes import Box
+from h5fpconv.report.text import histogram
+from h5fpconv.user.select import matches
+from h5fpconv.user.targets import PACKED_NAMES, TARGET_NAMES, find_target
 
 # ---------------------------------------------------------------------------
 # The reference
@@ -641,7 +642,7 @@ def test_terminal_of_few_columns(model, columns):
 
 def test_histogram_by_hand():
     found, _, _ = examine(np.float32([0.25, 1, 1.5, 1, 1, 2, 3]), [])
-    lines = inspect_text.histogram(found)
+    lines = histogram(found)
     # 1, 0, 4 and 2 values: a quarter, nothing, all and half of four lines
     assert lines[:4] == ["      █", "      █", "      ██", "    █ ██"]
     assert lines[4].split() == ["2^-2", "2^1", "magnitude"]

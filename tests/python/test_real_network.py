@@ -12,7 +12,7 @@ import h5py
 import numpy
 import pytest
 from command import converted, run, tool
-from h5fpconv.targets import TARGET_NAMES
+from h5fpconv.user.targets import TARGET_NAMES
 
 NETWORK = os.environ["FPCONV_TEST_NETWORK"]
 

@@ -12,7 +12,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from h5fpconv.report import DETAILS, LINES, page_data, render
+from h5fpconv.report.page import DETAILS, LINES, page_data, render
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service

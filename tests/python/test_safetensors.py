@@ -10,8 +10,8 @@ import re
 
 import pytest
 
-from h5fpconv.safetensors import (DTYPES, MAX_HEADER_BYTES, Reader, SafetensorsError, Writer,
-                                  parse_header)
+from h5fpconv.safetensors.file import (DTYPES, MAX_HEADER_BYTES, Reader, SafetensorsError, Writer,
+                                       parse_header)
 
 # A file made by hand from the format's description: length, header, data.  4-bit codes
 # 1, 2, 3, 4 are the bytes 21 43; 6-bit codes 1, 2, 3, 63 are the bits 111111 000011

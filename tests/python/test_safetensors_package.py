@@ -10,7 +10,7 @@ import safetensors
 from safetensors.numpy import load_file, save_file
 
 from h5fpconv.cli import main
-from h5fpconv.safetensors import DTYPES, Reader, SafetensorsError, Writer, parse_header
+from h5fpconv.safetensors.file import DTYPES, Reader, SafetensorsError, Writer, parse_header
 from test_safetensors import ACCEPTED, HAND_MADE_DATA, HAND_MADE_HEADER, MALFORMED, mutated
 
 

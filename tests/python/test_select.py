@@ -8,9 +8,9 @@ import time
 
 import fpconv
 import pytest
-from h5fpconv.select import Selection, literal_path, matches, parse_size, read_map
-from h5fpconv.status import UsageError
-from h5fpconv.targets import TARGET_NAMES, Storage, find_target
+from h5fpconv.user.select import Selection, literal_path, matches, parse_size, read_map
+from h5fpconv.user.status import UsageError
+from h5fpconv.user.targets import TARGET_NAMES, Storage, find_target
 
 
 @pytest.mark.parametrize("pattern, path, fits", [

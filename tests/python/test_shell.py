@@ -17,7 +17,7 @@ import pytest
 
 import h5fpconv
 from h5fpconv.cli import make_parser
-from h5fpconv.status import Status
+from h5fpconv.user.status import Status
 
 BUILD = pathlib.Path(h5fpconv.__file__).parents[2]
 MADE = BUILD / "python" / "shell"

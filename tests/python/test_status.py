@@ -13,8 +13,8 @@ import h5py
 import numpy
 import pytest
 
-from h5fpconv.safetensors import make_header
-from h5fpconv.status import Status
+from h5fpconv.safetensors.file import make_header
+from h5fpconv.user.status import Status
 
 H5FPCONV = [sys.executable, "-m", "h5fpconv"]
 
