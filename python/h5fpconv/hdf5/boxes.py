@@ -11,7 +11,6 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from h5py import h5s
@@ -100,6 +99,9 @@ def work_through(parts: Iterable[Part], work: Callable[[Part], Result],
     No more parts are begun than two a thread beyond those finished, so that
     memory stays bounded.  The first exception ends it, after the parts at work.
     """
+    # loaded only where there is work to do
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     threads = thread_count()
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
