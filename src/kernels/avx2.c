@@ -186,23 +186,9 @@ LANES vec vec_order_packed_bytes(vec v)
 
 #define VEC_HAS_LOOKUP
 
-/* Sixteen entries at a time: an index whose high nibble is another part's becomes
- * negative, and gives 0. */
-LANES vec lookup_parts(const uint8_t *table, int parts, vec index)
-{
-    vec found = u8_set(0);
-    for (int i = 0; i < parts; i++) {
-        __m128i entries;
-        memcpy(&entries, table + 16 * i, sizeof(entries));
-        const vec here = _mm256_xor_si256(index, u8_set((uint8_t)(16 * i)));
-        const vec clipped = u8_add_saturate(here, u8_set(0x70));
-        found = vec_or(found, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), clipped));
-    }
-    return found;
-}
-
 #define VEC_LOOKS_UP_16 /* much faster than the others */
 
+/* By the lower 4 bits; 0 where the index is negative. */
 LANES vec u8_lookup_16(const uint8_t table[16], vec index)
 {
     __m128i entries;
@@ -210,15 +196,32 @@ LANES vec u8_lookup_16(const uint8_t table[16], vec index)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), index);
 }
 
-/* Indices below 48. */
-LANES vec u8_lookup_48(const uint8_t table[64], vec index)
-{
-    return lookup_parts(table, 3, index);
-}
-
+/* Sixteen entries at a time: an index whose high nibble is another part's becomes
+ * negative. */
 LANES vec u8_lookup_128(const uint8_t table[128], vec index)
 {
-    return lookup_parts(table, 8, index);
+    vec found = u8_set(0);
+    for (int i = 0; i < 128; i += 16) {
+        const vec here = vec_xor(index, u8_set((uint8_t)i));
+        found = vec_or(found, u8_lookup_16(table + i, u8_add_saturate(here, u8_set(0x70))));
+    }
+    return found;
+}
+
+#define s8_magnitude _mm256_abs_epi8
+
+/* a + (b >> 7) */
+LANES vec u8_add_top_bit(vec a, vec b)
+{
+    return u8_sub(a, s8_greater(u8_set(0), b));
+}
+
+/* a * b >> 8, for b below 2^7 */
+LANES vec u8_multiply_high(vec a, vec b)
+{
+    const vec even = _mm256_maddubs_epi16(a, vec_and(b, u16_set(0x00ff)));
+    const vec odd = _mm256_maddubs_epi16(a, vec_and(b, u16_set(0xff00)));
+    return vec_or(u16_shift_right(even, 8), vec_and(odd, u16_set(0xff00)));
 }
 
 /* Ordered before later stores by vec_stream_fence. */

@@ -58,6 +58,7 @@ LANES vec vec_or_and(vec a, vec b, vec mask)
 }
 
 #define u8_add_saturate _mm512_adds_epu8
+#define u8_sub_saturate _mm512_subs_epu8
 #define u8_min _mm512_min_epu8
 #define u8_equal _mm512_cmpeq_epi8_mask
 #define s8_greater _mm512_cmpgt_epi8_mask
@@ -359,10 +360,8 @@ LANES vec vec_unpack_6(vec packed)
 #include "records.h"
 
 #define VEC_HAS_LOOKUP
-#define VEC_LOOKS_UP_AT_ONCE
 
-/* Indices below 48, for the sake of AVX2. */
-LANES vec u8_lookup_48(const uint8_t table[64], vec index)
+LANES vec u8_lookup_64(const uint8_t table[64], vec index)
 {
     return _mm512_permutexvar_epi8(index, vec_load(table));
 }
@@ -370,6 +369,20 @@ LANES vec u8_lookup_48(const uint8_t table[64], vec index)
 LANES vec u8_lookup_128(const uint8_t table[128], vec index)
 {
     return _mm512_permutex2var_epi8(vec_load(table), index, vec_load(table + 64));
+}
+
+/* a + (b >> 7) */
+LANES vec u8_add_top_bit(vec a, vec b)
+{
+    return _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(b), a, u8_set(0xff));
+}
+
+/* a * b >> 8, for b below 2^7 */
+LANES vec u8_multiply_high(vec a, vec b)
+{
+    const vec even = _mm512_maddubs_epi16(a, vec_and(b, u16_set(0x00ff)));
+    const vec odd = _mm512_maddubs_epi16(a, vec_and(b, u16_set(0xff00)));
+    return vec_merge(u16_set(0xff00), odd, u16_shift_right(even, 8));
 }
 
 #define VEC_HAS_STREAM

@@ -3,64 +3,98 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Included by the file of an instruction set that has u8_lookup_48 and
- * u8_lookup_128.  A bf16's worth of bits is enough to round from, for ties go
- * away from zero: nothing below the rounding bit matters.
+ * Included by the file of an instruction set that has u8_lookup_128 and either
+ * u8_lookup_64 or VEC_LOOKS_UP_16.  A bf16's worth of bits is enough to round from,
+ * for ties go away from zero: nothing below the rounding bit matters.  Exponents and
+ * fractions of two vectors are taken into byte lanes, twice as many.
  */
 
-/* Two vectors of 16-bit lanes with byte-sized contents, as one for look-ups. */
-struct pair {
-    vec first, second;
+/* Two vectors of bf16s as bytes: sign, exponent field, fraction field. */
+struct hif8_fields {
+    vec signs, exponent, fraction;
 };
 
-/* Entry 0 of each table is 0, so that high bytes remain 0. */
-LANES struct pair lookup_pair(const uint8_t table[64], struct pair index)
+LANES struct hif8_fields hif8_split(vec first, vec second)
 {
-#ifdef VEC_LOOKS_UP_AT_ONCE /* less than mixing the two and taking them apart again */
-    return (struct pair){u8_lookup_48(table, index.first), u8_lookup_48(table, index.second)};
+    const vec high = mix_high_bytes(first, second);
+    const vec low = vec_or(vec_and(first, u16_set(0xff)), u16_shift_left(second, 8));
+    return (struct hif8_fields){vec_and(high, u8_set(0x80)),
+                                u8_add_top_bit(u8_add(high, high), low),
+                                vec_and(low, u8_set(0x7f))};
+}
+
+/* By exponent: half of the last place kept, and what the fraction is multiplied by. */
+struct hif8_places {
+    vec half, scale;
+};
+
+#ifdef VEC_LOOKS_UP_16
+/* What exponents' sizes decide changes at multiples of 4 only, but for 2^15, the largest
+ * value, and 2^-23, from which on everything goes up to 2^-22. */
+LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
+{
+    const vec power = u8_sub(exponent, u8_set(127));
+    const vec size = u8_min(s8_magnitude(power), u8_set(16 * HIF8_EXPONENTS_ALIKE - 1));
+    const vec index = vec_and(u16_shift_right(size, 2), u8_set(0x0f));
+    const mask8 is_tie = u8_equal(exponent, u8_set(127 - HIF8_DENORMAL_BIAS));
+    const mask8 is_largest = s8_greater(power, u8_set(HIF8_EXPONENT_MAX - 1));
+    const vec half = u8_lookup_16(tables->half_by_size, index);
+    const vec scale = u8_lookup_16(tables->scale_by_size, index);
+    return (struct hif8_places){u8_add(half, vec_and(is_tie, u8_set(0x40))),
+                                vec_clear(scale, is_largest)};
+}
+
+/* The code without fraction, by the exponent after rounding: a sum of two tables' entries,
+ * either 0 where the index is negative, and of denormals' code. */
+LANES vec hif8_prefix_of(const struct hif8_tables *tables, vec exponent)
+{
+    const vec e = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX));
+    const vec denormal = u8_sub_saturate(e, u8_set(127 - HIF8_DENORMAL_BIAS));
+    const vec from_0 = u8_lookup_16(tables->prefix_from_0, u8_sub(e, u8_set(127)));
+    const vec from_minus_16 =
+        u8_lookup_16(tables->prefix_from_minus_16, u8_sub(e, u8_set(127 - 16)));
+    return u8_add(u8_add(denormal, from_0), from_minus_16);
+}
 #else
-    const vec both = mix_low_bytes(index.first, index.second);
-    const vec found = u8_lookup_48(table, both);
-    return (struct pair){vec_and(found, u16_set(0xff)), u16_shift_right(found, 8)};
+/* Where an exponent stands in the tables, those from 2^16 on as that. */
+LANES vec hif8_index(vec exponent)
+{
+    const vec finite = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX + 1));
+    return u8_sub_saturate(finite, u8_set(127 + HIF8_TABLE_ORIGIN));
+}
+
+LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
+{
+    const vec index = hif8_index(exponent);
+    return (struct hif8_places){u8_lookup_64(tables->half, index),
+                                u8_lookup_64(tables->scale, index)};
+}
+
+LANES vec hif8_prefix_of(const struct hif8_tables *tables, vec exponent)
+{
+    return u8_lookup_64(tables->prefix, hif8_index(exponent));
+}
 #endif
-}
-
-/* Where a bf16 magnitude's exponent, at most 16, stands in the tables. */
-LANES vec hif8_index(vec magnitude)
-{
-    const uint16_t origin = 127 + HIF8_TABLE_ORIGIN;
-    return u16_sub_saturate(u16_shift_right(magnitude, 7), u16_set(origin));
-}
-
-/* The code without fraction, given the fraction of a rounded bf16. */
-LANES vec hif8_add_fraction(vec prefix, vec rounded, vec scale)
-{
-    const vec fraction = vec_and(rounded, u16_set(0x7f));
-    return vec_or(prefix, u16_shift_right(u16_multiply_low(fraction, scale), 7));
-}
 
 /* Codes, without sign, of finite magnitudes. */
-LANES struct pair hif8_round(const struct hif8_tables *tables, struct pair magnitude)
+LANES vec hif8_round(const struct hif8_tables *tables, struct hif8_fields x)
 {
-    const vec beyond = u16_set(0x4780); /* 2^16 */
-    const vec first = u16_min(magnitude.first, beyond), second = u16_min(magnitude.second, beyond);
-    const struct pair index = {hif8_index(first), hif8_index(second)};
-    const struct pair half = lookup_pair(tables->half, index);
-    const struct pair rounded = {u16_add(first, half.first), u16_add(second, half.second)};
-    const struct pair after = {hif8_index(rounded.first), hif8_index(rounded.second)};
-    const struct pair prefix = lookup_pair(tables->prefix, after);
-    const struct pair scale = lookup_pair(tables->scale, after);
-    return (struct pair){hif8_add_fraction(prefix.first, rounded.first, scale.first),
-                         hif8_add_fraction(prefix.second, rounded.second, scale.second)};
+    const struct hif8_places places = hif8_places_of(tables, x.exponent);
+    const vec sum = u8_add(x.fraction, places.half); /* its top bit is the carry */
+    const vec prefix = hif8_prefix_of(tables, u8_add_top_bit(x.exponent, sum));
+    /* After a carry, the bits to be kept are zero, wherever they are. */
+    return u8_add(prefix, u8_multiply_high(vec_and(sum, u8_set(0x7f)), places.scale));
 }
 
-/* Inf and NaN; the NaN is the sign bit, and remains so when a sign is added. */
-LANES vec hif8_place_specials(vec code, struct halves x)
+/* Inf and NaN, given the lower half of f32s; the NaN is the sign bit, and remains so
+ * when a sign is added. */
+LANES vec hif8_place_specials(vec code, struct hif8_fields x, vec first_low, vec second_low)
 {
-    const vec magnitude = vec_clear(x.high, u16_set(0x8000));
-    const vec with_inf =
-        u16_select(s16_greater(magnitude, u16_set(0x7f7f)), u16_set(HIF8_INF), code);
-    return u16_select(halves_are_nan(x), u16_set(HIF8_NAN), with_inf);
+    const vec sticky =
+        vec_or(u16_min(first_low, u16_set(1)), u16_shift_left(u16_min(second_low, u16_set(1)), 8));
+    const mask8 has_fraction = s8_greater(vec_or(x.fraction, sticky), u8_set(0));
+    const vec special = u8_select(has_fraction, u8_set(HIF8_NAN), u8_set(HIF8_INF));
+    return u8_select(u8_equal(x.exponent, u8_set(0xff)), special, code);
 }
 
 /* `halves` as for narrow_byte_block. */
@@ -76,18 +110,12 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
         else
             x[i] = (struct halves){vec_load(src), u16_set(0)};
     }
-    const vec sign_bit = u16_set(0x8000);
-    const struct pair magnitude = {vec_clear(x[0].high, sign_bit), vec_clear(x[1].high, sign_bit)};
-    struct pair code = hif8_round(tables, magnitude);
+    const struct hif8_fields fields = hif8_split(x[0].high, x[1].high);
+    vec codes = hif8_round(tables, fields);
     if (nan_is_possible(FPCONV_HIF8, src_format) &&
-        mask_any(s16_greater(u16_max(magnitude.first, magnitude.second), u16_set(0x7f7f)))) {
-        code.first = hif8_place_specials(code.first, x[0]);
-        code.second = hif8_place_specials(code.second, x[1]);
-    }
-    /* The two vectors as bytes; zero has no sign. */
-    const vec codes = mix_low_bytes(code.first, code.second);
-    const vec signs = mix_high_bytes(x[0].high, x[1].high);
-    const vec sign = u8_clear_where_zero(vec_and(signs, u8_set(0x80)), codes);
+        mask_any(u8_equal(fields.exponent, u8_set(0xff))))
+        codes = hif8_place_specials(codes, fields, x[0].low, x[1].low);
+    const vec sign = u8_clear_where_zero(fields.signs, codes); /* zero has none */
     const vec signed_codes = vec_or(codes, sign);
     vec_store(dst, wide ? vec_order_split_bytes(signed_codes) : vec_order_bytes(signed_codes));
 }

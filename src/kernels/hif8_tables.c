@@ -8,23 +8,43 @@
 #include "../codec.h"
 #include "hif8_tables.h"
 
+/* hif8's exponent after rounding, at most 15, as the code without fraction. */
+static int prefix_of(int exponent)
+{
+    return exponent < HIF8_EXPONENT_MIN ? exponent + HIF8_DENORMAL_BIAS
+                                        : (int)hif8_prefix(exponent);
+}
+
 static void make_encoding(struct hif8_tables *t)
 {
     for (int i = 1; i < HIF8_TABLE_EXPONENTS; i++) {
         const int exponent = HIF8_TABLE_ORIGIN + i;
         const bool denormal = exponent < HIF8_EXPONENT_MIN;
-        const bool has_fraction = exponent < HIF8_EXPONENT_MAX;
-        const int magnitude = exponent < 0 ? -exponent : exponent;
-        const int fraction_bits = denormal ? 0 : hif8_fraction_bits(magnitude);
+        const bool has_fraction = !denormal && exponent < HIF8_EXPONENT_MAX;
+        const int fraction_bits =
+            denormal ? 0 : hif8_fraction_bits(exponent < 0 ? -exponent : exponent);
         t->half[i] = (uint8_t)(1 << (6 - fraction_bits));
-        t->scale[i] = (uint8_t)(has_fraction << fraction_bits);
-        if (denormal)
-            t->prefix[i] = (uint8_t)(exponent + HIF8_DENORMAL_BIAS);
-        else /* from 2^15 on all are that */
-            t->prefix[i] = (uint8_t)hif8_prefix(has_fraction ? exponent : HIF8_EXPONENT_MAX);
+        t->scale[i] = (uint8_t)(has_fraction << (fraction_bits + 1));
+        t->prefix[i] =
+            (uint8_t)prefix_of(exponent < HIF8_EXPONENT_MAX ? exponent : HIF8_EXPONENT_MAX);
     }
     /* From 2^-23, itself a tie between 0 and 2^-22, everything goes up to 2^-22. */
     t->half[-HIF8_DENORMAL_BIAS - HIF8_TABLE_ORIGIN] = 0x80;
+}
+
+static void make_encoding_by_size(struct hif8_tables *t)
+{
+    for (int i = 0; i * HIF8_EXPONENTS_ALIKE < HIF8_DENORMAL_BIAS; i++) {
+        const int denormal = i * HIF8_EXPONENTS_ALIKE > HIF8_EXPONENT_MAX;
+        const int fraction_bits = denormal ? 0 : hif8_fraction_bits(i * HIF8_EXPONENTS_ALIKE);
+        t->half_by_size[i] = (uint8_t)(1 << (6 - fraction_bits));
+        t->scale_by_size[i] = (uint8_t)(!denormal << (fraction_bits + 1));
+    }
+    for (int i = 0; i < 16; i++) {
+        const int from_minus_16 = prefix_of(i - 16) - (i - 16 + HIF8_DENORMAL_BIAS);
+        t->prefix_from_minus_16[i] = (uint8_t)from_minus_16;
+        t->prefix_from_0[i] = (uint8_t)(prefix_of(i) - (i + HIF8_DENORMAL_BIAS) - from_minus_16);
+    }
 }
 
 static void make_decoding(struct hif8_tables *t)
@@ -98,6 +118,7 @@ const struct hif8_tables *hif8_tables_get(void)
     const int found = begin(&state);
     if (found == ABSENT) {
         make_encoding(&tables);
+        make_encoding_by_size(&tables);
         make_decoding(&tables);
         make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
         make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);

@@ -78,6 +78,11 @@ LANES vec u16_sub_saturate(vec a, vec b)
     return u16_sub(u16_max(a, b), b);
 }
 
+LANES vec u8_sub_saturate(vec a, vec b)
+{
+    return u8_sub(vmaxq_u8(a, b), b);
+}
+
 LANES bool mask_any(vec mask)
 {
     return vmaxvq_u8(mask) != 0;
@@ -205,7 +210,19 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
     return vec_or(u8_lookup_64(table, index), u8_lookup_64(table + 64, u8_sub(index, u8_set(64))));
 }
 
-#define u8_lookup_48 u8_lookup_64
+/* a + (b >> 7) */
+LANES vec u8_add_top_bit(vec a, vec b)
+{
+    return vsraq_n_u8(a, b, 7);
+}
+
+/* a * b >> 8, for b below 2^7 */
+LANES vec u8_multiply_high(vec a, vec b)
+{
+    const uint16x8_t first = vmull_u8(vget_low_u8(a), vget_low_u8(b));
+    const uint16x8_t second = vmull_high_u8(a, b);
+    return vuzp2q_u8(vreinterpretq_u8_u16(first), vreinterpretq_u8_u16(second));
+}
 
 #define LEVEL neon
 #include "level.h"

@@ -12,6 +12,7 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 #define VEC_MULTIPLICATION_KEEPS_NAN
 
 #define u8_add_saturate MM(adds_epu8)
+#define u8_sub_saturate MM(subs_epu8)
 #define u8_min MM(min_epu8)
 #define u8_equal MM(cmpeq_epi8)
 #define s8_greater MM(cmpgt_epi8)
