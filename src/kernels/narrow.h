@@ -453,7 +453,7 @@ LANES vec mix_low_bytes(vec first, vec second)
 
 LANES vec mix_high_bytes(vec first, vec second)
 {
-    return vec_merge(u16_set(0xff00), second, u16_shift_right(first, 8));
+    return vec_or_and(u16_shift_right(first, 8), second, u16_set(0xff00));
 }
 
 /* Bytes of codes with the sign bits that are at the top of other bytes. */
