@@ -257,6 +257,41 @@ static void identical_in_long_arrays(void **state)
     assert_true(for_each_pair(loses_carries_in_pieces, &stream, FPCONV_HDF5, check_long_array) > 0);
 }
 
+/* One element that rounding makes normal, among others that are: of what the library
+ * counts as denormalised, the results show nothing below the normal range. */
+static void check_rounded_to_normal(hid_t dst_type, struct side dst, hid_t src_type,
+                                    struct side src)
+{
+    enum { COUNT = 64, PLACE = 5 };
+    const int min_exponent = dst.format == FPCONV_F16 ? -14 : -126;
+    uint64_t codes[COUNT], ours[COUNT], theirs[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        const double value = ldexp(2 - ldexp(1, -12), i == PLACE ? min_exponent - 1 : 0);
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof(bits));
+        codes[i] = oracle_convert(src.format, FPCONV_F64, bits, FPCONV_HDF5);
+    }
+    const hid_t loop_type = make_loop_type(dst);
+    convert_codes(dst_type, dst, src_type, src, codes, ours, COUNT);
+    convert_codes(loop_type, dst, src_type, src, codes, theirs, COUNT);
+    H5Tclose(loop_type);
+    for (size_t i = 0; i < COUNT; i++)
+        check_element(dst, src, i, codes[i], ours[i], theirs[i]);
+}
+
+static bool rounds_to_16_bits(struct side dst, struct side src)
+{
+    return is_loop_pair(dst, src) && element_size(dst) == 2 && element_size(src) > 2;
+}
+
+static void identical_where_rounding_makes_normal(void **state)
+{
+    (void)state;
+    register_profile(FPCONV_H5_IDENTICAL);
+    assert_true(for_each_pair(rounds_to_16_bits, &stream, FPCONV_HDF5, check_rounded_to_normal) >
+                0);
+}
+
 static void unregistered_is_the_loop(void **state)
 {
     (void)state;
@@ -568,6 +603,7 @@ int main(void)
         cmocka_unit_test_teardown(ocp_is_ocp, unregister),
         cmocka_unit_test_teardown(identical_is_the_loop, unregister),
         cmocka_unit_test_teardown(identical_in_long_arrays, unregister),
+        cmocka_unit_test_teardown(identical_where_rounding_makes_normal, unregister),
         cmocka_unit_test_teardown(unregistered_is_the_loop, unregister),
         cmocka_unit_test_teardown(fields_of_records_are_converted, unregister),
         cmocka_unit_test_teardown(lengths_and_alignments, unregister),
