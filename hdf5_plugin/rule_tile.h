@@ -25,8 +25,9 @@ INLINE void NAME(store)(char *x, size_t i, WORD code)
 /* The code of 2^exponent. */
 INLINE WORD NAME(power)(int exponent)
 {
-    return exponent > -BIAS ? (WORD)((WORD)(exponent + BIAS) << FRACTION)
-                            : (WORD)((WORD)1 << (exponent + BIAS - 1 + FRACTION));
+    if (exponent > -BIAS)
+        return (WORD)((WORD)(exponent + BIAS) << FRACTION);
+    return (WORD)((WORD)1 << (exponent + BIAS - 1 + FRACTION));
 }
 
 INLINE WORD NAME(magnitude)(WORD x)
