@@ -17,7 +17,7 @@ struct hif8_fields {
 LANES struct hif8_fields hif8_split(vec first, vec second)
 {
     const vec high = mix_high_bytes(first, second);
-    const vec low = vec_or(vec_and(first, u16_set(0xff)), u16_shift_left(second, 8));
+    const vec low = mix_low_bytes(vec_and(first, u16_set(0xff)), second);
     return (struct hif8_fields){vec_and(high, u8_set(0x80)),
                                 u8_add_top_bit(u8_add(high, high), low),
                                 vec_and(low, u8_set(0x7f))};
@@ -90,8 +90,8 @@ LANES vec hif8_round(const struct hif8_tables *tables, struct hif8_fields x)
  * when a sign is added. */
 LANES vec hif8_place_specials(vec code, struct hif8_fields x, vec first_low, vec second_low)
 {
-    const vec sticky =
-        vec_or(u16_min(first_low, u16_set(1)), u16_shift_left(u16_min(second_low, u16_set(1)), 8));
+    const vec one = u16_set(1);
+    const vec sticky = mix_low_bytes(u16_min(first_low, one), u16_min(second_low, one));
     const mask8 has_fraction = s8_greater(vec_or(x.fraction, sticky), u8_set(0));
     const vec special = u8_select(has_fraction, u8_set(HIF8_NAN), u8_set(HIF8_INF));
     return u8_select(u8_equal(x.exponent, u8_set(0xff)), special, code);
