@@ -222,25 +222,39 @@ static void identical_is_the_loop(void **state)
     check_native();
 }
 
+enum { LONG = 3 * 8192 + 5 };
+
+static uint64_t code_of(struct side side, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return oracle_convert(side.format, FPCONV_F64, bits, FPCONV_HDF5);
+}
+
+/* Up to LONG elements in one call. */
+static void check_codes_against_loop(hid_t dst_type, struct side dst, hid_t src_type,
+                                     struct side src, const uint64_t *codes, size_t n)
+{
+    static uint64_t ours[LONG], theirs[LONG];
+    const hid_t loop_type = make_loop_type(dst);
+    convert_codes(dst_type, dst, src_type, src, codes, ours, n);
+    convert_codes(loop_type, dst, src_type, src, codes, theirs, n);
+    H5Tclose(loop_type);
+    for (size_t i = 0; i < n; i++)
+        check_element(dst, src, i, codes[i], ours[i], theirs[i]);
+}
+
 /* More elements than the plugin takes at a time: at first normal numbers that keep their
  * carries and zeros, then everything. */
 static void check_long_array(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
 {
-    enum { LONG = 3 * 8192 + 5, NORMAL = 8192 + 4096 + 77 };
-    static uint64_t codes[LONG], ours[LONG], theirs[LONG];
+    enum { NORMAL = 8192 + 4096 + 77 };
+    static uint64_t codes[LONG];
     for (size_t i = 0; i < LONG; i++) {
         const double value = i % 5 == 0 ? 0 : ldexp(2 - ldexp(1, -(int)(i % 17)), i % 3 == 0);
-        uint64_t bits;
-        memcpy(&bits, &value, sizeof(bits));
-        codes[i] = i < NORMAL ? oracle_convert(src.format, FPCONV_F64, bits, FPCONV_HDF5)
-                              : stream.codes[i % STREAM_COUNT];
+        codes[i] = i < NORMAL ? code_of(src, value) : stream.codes[i % STREAM_COUNT];
     }
-    const hid_t loop_type = make_loop_type(dst);
-    convert_codes(dst_type, dst, src_type, src, codes, ours, LONG);
-    convert_codes(loop_type, dst, src_type, src, codes, theirs, LONG);
-    H5Tclose(loop_type);
-    for (size_t i = 0; i < LONG; i++)
-        check_element(dst, src, i, codes[i], ours[i], theirs[i]);
+    check_codes_against_loop(dst_type, dst, src_type, src, codes, LONG);
 }
 
 static bool loses_carries_in_pieces(struct side dst, struct side src)
@@ -264,19 +278,12 @@ static void check_rounded_to_normal(hid_t dst_type, struct side dst, hid_t src_t
 {
     enum { COUNT = 64, PLACE = 5 };
     const int min_exponent = dst.format == FPCONV_F16 ? -14 : -126;
-    uint64_t codes[COUNT], ours[COUNT], theirs[COUNT];
+    uint64_t codes[COUNT];
     for (size_t i = 0; i < COUNT; i++) {
         const double value = ldexp(2 - ldexp(1, -12), i == PLACE ? min_exponent - 1 : 0);
-        uint64_t bits;
-        memcpy(&bits, &value, sizeof(bits));
-        codes[i] = oracle_convert(src.format, FPCONV_F64, bits, FPCONV_HDF5);
+        codes[i] = code_of(src, value);
     }
-    const hid_t loop_type = make_loop_type(dst);
-    convert_codes(dst_type, dst, src_type, src, codes, ours, COUNT);
-    convert_codes(loop_type, dst, src_type, src, codes, theirs, COUNT);
-    H5Tclose(loop_type);
-    for (size_t i = 0; i < COUNT; i++)
-        check_element(dst, src, i, codes[i], ours[i], theirs[i]);
+    check_codes_against_loop(dst_type, dst, src_type, src, codes, COUNT);
 }
 
 static bool rounds_to_16_bits(struct side dst, struct side src)
