@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "plugin.h"
+#include "selection.h"
 
 /*
  * Bytes of the staging buffer, unless the transfer list asks for more.  50 million
@@ -22,198 +23,6 @@
 enum { STAGING_BYTES = 1 << 20, STAGING_MAX = 64 << 20 };
 
 /* -------------------------------------------------------------------------- */
-/* Slices of a selection                                                      */
-/* -------------------------------------------------------------------------- */
-
-/* A selection and what it takes to cut it into slices of consecutive elements. */
-struct walk {
-    hid_t space;    /* without the offset of H5Soffset_simple */
-    hid_t sequence; /* one dimension, as many elements as are selected */
-    int rank;
-    hsize_t size[H5S_MAX_RANK];
-    hssize_t offset[H5S_MAX_RANK];
-    hsize_t count;
-    bool is_irregular; /* an OR of hyperslabs */
-};
-
-static hsize_t extent_of(const struct walk *w)
-{
-    hsize_t n = 1;
-    for (int i = 0; i < w->rank; i++)
-        n *= w->size[i];
-    return n;
-}
-
-/* The offset is what it does to the bounds; HDF5 has no call that tells it. */
-static bool take_offset(struct walk *w)
-{
-    hsize_t with[H5S_MAX_RANK], without[H5S_MAX_RANK], end[H5S_MAX_RANK];
-    const H5S_sel_type type = H5Sget_select_type(w->space);
-    if ((type != H5S_SEL_HYPERSLABS && type != H5S_SEL_POINTS) || w->count == 0)
-        return true;
-    const hssize_t zero[H5S_MAX_RANK] = {0};
-    if (H5Sget_select_bounds(w->space, with, end) < 0 || H5Soffset_simple(w->space, zero) < 0 ||
-        H5Sget_select_bounds(w->space, without, end) < 0)
-        return false;
-    for (int i = 0; i < w->rank; i++)
-        w->offset[i] = (hssize_t)with[i] - (hssize_t)without[i];
-    return true;
-}
-
-static bool walk_begin(struct walk *w, hid_t space)
-{
-    w->space = H5Scopy(space);
-    if (w->space < 0)
-        return false;
-    const hssize_t count = H5Sget_select_npoints(w->space);
-    w->rank = H5Sget_simple_extent_dims(w->space, w->size, NULL);
-    if (count < 0 || w->rank < 0)
-        return false;
-    w->count = (hsize_t)count;
-    w->is_irregular = H5Sget_select_type(w->space) == H5S_SEL_HYPERSLABS &&
-                      H5Sis_regular_hyperslab(w->space) == 0;
-    w->sequence = H5Screate_simple(1, &w->count, NULL);
-    return w->sequence >= 0 && take_offset(w);
-}
-
-static void walk_end(struct walk *w)
-{
-    if (w->sequence >= 0)
-        H5Sclose(w->sequence);
-    if (w->space >= 0)
-        H5Sclose(w->space);
-}
-
-/* Takes a box out of a selection: those elements whose index is at[j] in the
- * dimensions before i, in [at[i], to) in dimension i, and anything after it. */
-static bool remove_box(hid_t space, const struct walk *w, const hsize_t *at, int i, hsize_t to)
-{
-    hsize_t start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
-    if (at[i] >= to)
-        return true;
-    for (int j = 0; j < w->rank; j++) {
-        start[j] = j <= i ? at[j] : 0;
-        count[j] = j < i ? 1 : j == i ? to - at[i] : w->size[j];
-    }
-    return H5Sselect_hyperslab(space, H5S_SELECT_NOTB, start, NULL, count, NULL) >= 0;
-}
-
-/*
- * Those selected elements whose row-major index in the extent is in [begin, end).
- * What is outside of that is taken out in boxes, dimension by dimension: before
- * begin whole rows of the slowest dimension, then of the next one in the row that
- * is left, and so on; and after end likewise.  (H5Scombine_select, which could do
- * it at once, crashes in 1.10.8.)
- */
-static hid_t select_range(const struct walk *w, hsize_t begin, hsize_t end)
-{
-    const hid_t slice = H5Scopy(w->space);
-    hsize_t low[H5S_MAX_RANK] = {0}, high[H5S_MAX_RANK], row = extent_of(w);
-    bool done = slice >= 0, open_ended = end >= row;
-    for (int i = 0; i < w->rank && done; i++) {
-        row /= w->size[i];
-        low[i] = 0;
-        done = remove_box(slice, w, low, i, begin / row % w->size[i]);
-        low[i] = begin / row % w->size[i];
-        high[i] = end / row % w->size[i] + (i < w->rank - 1);
-        if (done && !open_ended)
-            done = remove_box(slice, w, high, i, w->size[i]);
-        high[i] -= i < w->rank - 1;
-    }
-    if (done)
-        return slice;
-    if (slice >= 0)
-        H5Sclose(slice);
-    return H5I_INVALID_HID;
-}
-
-static hssize_t count_below(const struct walk *w, hsize_t end)
-{
-    if (end == 0)
-        return 0;
-    const hid_t slice = select_range(w, 0, end);
-    const hssize_t count = slice < 0 ? -1 : H5Sget_select_npoints(slice);
-    if (slice >= 0)
-        H5Sclose(slice);
-    return count;
-}
-
-/* The smallest index of the extent below which `wanted` elements are selected. */
-static bool find_cut(const struct walk *w, hsize_t wanted, hsize_t *cut)
-{
-    hsize_t low = 0, high = extent_of(w);
-    while (low < high) {
-        const hsize_t middle = low + (high - low) / 2;
-        const hssize_t count = count_below(w, middle);
-        if (count < 0)
-            return false;
-        if ((hsize_t)count < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *cut = low;
-    return true;
-}
-
-static hid_t slice_irregular(const struct walk *w, hsize_t first, hsize_t count)
-{
-    hsize_t begin, end;
-    if (!find_cut(w, first, &begin) || !find_cut(w, first + count, &end))
-        return H5I_INVALID_HID;
-    return select_range(w, begin, end);
-}
-
-/* The part of the selection that elements [first, first + count) of the sequence
- * are mapped to.  HDF5 (1.10.8, 1.14.5, 2.2.0) gets this wrong for some irregular
- * hyperslabs: more elements than asked for. */
-static hid_t slice_regular(const struct walk *w, hsize_t first, hsize_t count)
-{
-    const hid_t part = H5Scopy(w->sequence);
-    hid_t slice = H5I_INVALID_HID;
-    if (part >= 0 && H5Sselect_hyperslab(part, H5S_SELECT_SET, &first, NULL, &count, NULL) >= 0)
-        slice = H5Sselect_project_intersection(w->sequence, w->space, part);
-    if (part >= 0)
-        H5Sclose(part);
-    return slice;
-}
-
-/* The selection of `count` consecutive elements, from `first` on. */
-static hid_t walk_slice(const struct walk *w, hsize_t first, hsize_t count)
-{
-    const hid_t slice =
-        w->is_irregular ? slice_irregular(w, first, count) : slice_regular(w, first, count);
-    if (slice >= 0 && H5Sget_select_npoints(slice) == (hssize_t)count &&
-        (w->rank == 0 || H5Soffset_simple(slice, w->offset) >= 0))
-        return slice;
-    if (slice >= 0)
-        H5Sclose(slice);
-    return H5I_INVALID_HID;
-}
-
-/* Do the elements follow each other in memory?  If so, from which on. */
-static bool is_contiguous(const struct walk *w, hsize_t *first)
-{
-    hsize_t start[H5S_MAX_RANK], end[H5S_MAX_RANK], low = 0, high = 0;
-    *first = 0;
-    switch (H5Sget_select_type(w->space)) {
-    case H5S_SEL_ALL:
-        return true;
-    case H5S_SEL_HYPERSLABS: /* no element twice, in row-major order */
-        if (H5Sget_select_bounds(w->space, start, end) < 0)
-            return false;
-        for (int i = 0; i < w->rank; i++) {
-            low = low * w->size[i] + start[i] + (hsize_t)w->offset[i];
-            high = high * w->size[i] + end[i] + (hsize_t)w->offset[i];
-        }
-        *first = low;
-        return high - low + 1 == w->count;
-    default:
-        return false;
-    }
-}
-
-/* -------------------------------------------------------------------------- */
 /* A transfer                                                                 */
 /* -------------------------------------------------------------------------- */
 
@@ -222,7 +31,7 @@ struct transfer {
     hid_t dataset, list, mem_space, file_space; /* the caller's */
     hid_t mem_type, file_type;
     size_t mem_size, file_size;
-    struct walk mem, file;
+    struct h5_selection mem, file;
     bool is_direct;     /* nothing to convert */
     bool is_contiguous; /* in memory, from element mem_first on */
     hsize_t mem_first;
@@ -273,7 +82,8 @@ static bool open_spaces(struct transfer *t)
     const hid_t whole = H5Dget_space(t->dataset);
     const hid_t file = t->file_space == H5S_ALL ? whole : t->file_space;
     const hid_t mem = t->mem_space == H5S_ALL ? file : t->mem_space;
-    const bool opened = whole >= 0 && walk_begin(&t->file, file) && walk_begin(&t->mem, mem);
+    const bool opened =
+        whole >= 0 && fp_h5_selection_open(&t->file, file) && fp_h5_selection_open(&t->mem, mem);
     if (!opened)
         fail(t, "not a usable selection");
     if (whole >= 0)
@@ -282,7 +92,7 @@ static bool open_spaces(struct transfer *t)
         return false;
     if (t->mem.count != t->file.count)
         return fail(t, "the selections in memory and in the file differ in size");
-    t->is_contiguous = is_contiguous(&t->mem, &t->mem_first);
+    t->is_contiguous = fp_h5_selection_is_contiguous(&t->mem, &t->mem_first);
     return true;
 }
 
@@ -317,7 +127,7 @@ static void choose_piece(struct transfer *t)
     const size_t size = t->mem_size > t->file_size ? t->mem_size : t->file_size;
     const size_t wanted = t->list == H5P_DEFAULT ? 0 : H5Pget_buffer(t->list, NULL, NULL);
     const hsize_t bytes = wanted > STAGING_BYTES ? wanted : STAGING_BYTES;
-    const bool is_whole = t->file.count == extent_of(&t->file);
+    const bool is_whole = t->file.count == fp_h5_selection_extent(&t->file);
     const struct chunking c = is_whole ? chunking_of(t) : (struct chunking){1, false};
     t->piece = bytes / size > 0 ? bytes / size : 1;
     if (c.row > 1 && c.row <= t->piece)
@@ -372,8 +182,8 @@ static bool transfer_open(struct transfer *t, fpconv_format format)
 static void transfer_close(struct transfer *t)
 {
     free(t->staging);
-    walk_end(&t->mem);
-    walk_end(&t->file);
+    fp_h5_selection_close(&t->mem);
+    fp_h5_selection_close(&t->file);
     if (t->file_type >= 0)
         H5Tclose(t->file_type);
 }
@@ -409,7 +219,7 @@ static bool copy_piece(struct transfer *t, hsize_t first, hsize_t count)
                t->is_write ? in_memory(t, first) : t->staging, bytes);
         return true;
     }
-    const hid_t slice = walk_slice(&t->mem, first, count);
+    const hid_t slice = fp_h5_selection_slice(&t->mem, first, count);
     if (slice < 0)
         return fail(t, "HDF5 cannot cut the selection in memory into pieces");
     struct source source = {t->staging, bytes};
@@ -468,7 +278,7 @@ static bool move_nothing(struct transfer *t)
 static bool move_staged(struct transfer *t, hsize_t first, hsize_t count)
 {
     const hid_t mem = H5Screate_simple(1, &count, NULL);
-    const hid_t file = walk_slice(&t->file, first, count);
+    const hid_t file = fp_h5_selection_slice(&t->file, first, count);
     const bool done = mem >= 0 && file >= 0
                           ? move_piece(t, mem, file, t->staging)
                           : fail(t, "HDF5 cannot cut the selection in the file into pieces");
