@@ -7,7 +7,7 @@
  * of it; types.c: formats as HDF5 datatypes; pairs.c: the table of pairs; rule.c: the
  * library's behaviour, value by value; convert.c: the conversion; probe.c: which of that
  * behaviour the linked library shows; register.c: which pairs are taken over, and how;
- * selection.c: selections, cut into slices; io.c, scaled.c: reading and writing with the
+ * selection.c: selections, cut into slices; io.c and scaled/: reading and writing with the
  * conversion outside of the library.
  *
  * All state is guarded by HDF5's own global lock: register.c works inside a
