@@ -124,6 +124,8 @@ static double ns_each(const struct contender *c, size_t n)
 /* array: contiguous arrays against memcpy                                    */
 /* -------------------------------------------------------------------------- */
 
+static const char worst_heading[] = "worst ratio [95 %]";
+
 struct limits {
     double must, aim;
 };
@@ -156,6 +158,7 @@ static void array_row(const struct request *request, const struct buffers *buffe
     struct copy copy = {buffers->wide_copy, buffers->wide, n * fpconv_format_size(wide)};
     struct conversion conversions[FPCONV_POLICY_COUNT];
     struct contender contenders[1 + FPCONV_POLICY_COUNT] = {{.run = run_copy, .context = &copy}};
+    struct estimate worst = {0, 0, 0};
     size_t count = 1;
 
     /* the narrow values are those of a normal distribution, as a reader has them */
@@ -179,19 +182,22 @@ static void array_row(const struct request *request, const struct buffers *buffe
 
     const double memcpy_ns = ns_each(&contenders[0], n);
     const struct limits limits = array_limits(pair, n);
-    double worst = 0;
     report_print("%s  %8.3f", pair_name(pair), memcpy_ns);
     for (size_t i = 1; i < count; i++) {
         const struct conversion *c = contenders[i].context;
         const double ns = ns_each(&contenders[i], n);
-        worst = fmax(worst, ns / memcpy_ns);
-        report_print("  %8.3f %6.2f", ns, ns / memcpy_ns);
-        report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "array", "src",
-                                fpconv_format_name(pair.src), "dst", fpconv_format_name(pair.dst),
-                                "policy", fpconv_policy_name(c->policy), "n", (json_int_t)n, "ns",
-                                ns, "memcpy_ns", memcpy_ns));
+        const struct estimate ratio = timing_ratio(&contenders[i], &contenders[0], 1);
+        worst = timing_larger(worst, ratio);
+        report_print("  %8.3f %6.2f", ns, ratio.value);
+        json_t *record = json_pack(
+            "{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "array", "src",
+            fpconv_format_name(pair.src), "dst", fpconv_format_name(pair.dst), "policy",
+            fpconv_policy_name(c->policy), "n", (json_int_t)n, "ns", ns, "memcpy_ns", memcpy_ns);
+        report_add_ratio(record, ratio);
+        report_record(record);
     }
-    report_print("  %s\n", has_limits(n) ? report_judge(worst, limits.must, limits.aim) : "");
+    report_print("  %s  %s\n", report_estimate(worst),
+                 has_limits(n) ? report_judge(worst, limits.must, limits.aim) : "");
 }
 
 static void array_heading(const struct request *request, size_t n)
@@ -205,7 +211,7 @@ static void array_heading(const struct request *request, size_t n)
     for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
         if (bench_wants_policy(request, (fpconv_policy)policy))
             report_print("  %8s %6s", fpconv_policy_name((fpconv_policy)policy), "ratio");
-    report_print("\n");
+    report_print("  %s\n", worst_heading);
 }
 
 void bench_array(const struct request *request)
@@ -289,17 +295,18 @@ static void comparison_heading(const struct request *request, const struct compa
         if (bench_wants_policy(request, (fpconv_policy)policy))
             report_print("  %10s  %8s %6s", comparison->base,
                          fpconv_policy_name((fpconv_policy)policy), "ratio");
-    report_print("\n");
+    report_print("  %s\n", worst_heading);
 }
 
 static void record_comparison(const struct comparison *comparison, const struct conversion *c,
-                              double base_ns, double ns, double memcpy_ns)
+                              double base_ns, double ns, struct estimate ratio, double memcpy_ns)
 {
     json_t *record =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", comparison->section, "src",
                   fpconv_format_name(c->pair.src), "dst", fpconv_format_name(c->pair.dst), "policy",
                   fpconv_policy_name(c->policy), "n", (json_int_t)c->n, "ns", ns,
                   comparison->base_field, base_ns);
+    report_add_ratio(record, ratio);
     if (c->src_stride)
         json_object_set_new(record, "stride", json_integer((json_int_t)c->src_stride));
     if (comparison->copies_records) {
@@ -340,7 +347,8 @@ static void comparison_row(const struct request *request, const struct compariso
     contenders[count] = (struct contender){.run = run_copy, .context = &records};
     timing_compare(contenders, count + comparison->copies_records);
 
-    double worst = 0, memcpy_ns = 0;
+    struct estimate worst = {0, 0, 0};
+    double memcpy_ns = 0;
     report_print("%s", pair_name(pair));
     if (comparison->copies_records) {
         memcpy_ns = ns_each(&contenders[count], workspace->n);
@@ -349,11 +357,13 @@ static void comparison_row(const struct request *request, const struct compariso
     for (size_t i = 0; i < count; i += 2) {
         const double base_ns = ns_each(&contenders[i], workspace->n);
         const double ns = ns_each(&contenders[i + 1], workspace->n);
-        worst = fmax(worst, ns / base_ns);
-        report_print("  %10.3f  %8.3f %6.2f", base_ns, ns, ns / base_ns);
-        record_comparison(comparison, &conversions[i + 1], base_ns, ns, memcpy_ns);
+        const struct estimate ratio = timing_ratio(&contenders[i + 1], &contenders[i], 1);
+        worst = timing_larger(worst, ratio);
+        report_print("  %10.3f  %8.3f %6.2f", base_ns, ns, ratio.value);
+        record_comparison(comparison, &conversions[i + 1], base_ns, ns, ratio, memcpy_ns);
     }
-    report_print("  %s\n", report_judge(worst, comparison->must, comparison->must));
+    report_print("  %s  %s\n", report_estimate(worst),
+                 report_judge(worst, comparison->must, comparison->must));
 }
 
 static void compare_pairs(const struct request *request, const struct comparison *comparison,
@@ -559,60 +569,105 @@ void bench_subnormals(const struct request *request)
 /* small: what a call costs                                                   */
 /* -------------------------------------------------------------------------- */
 
-enum { CALLS = 256, N_SMALL = 16 };
+enum { CALLS = 256, N_SMALL = 16, SMALL_LENGTHS = 2 };
+
+static const struct {
+    size_t n;
+    double must_ns;
+} small_lengths[SMALL_LENGTHS] = {{1, 15}, {N_SMALL, 25}};
+
+struct small_call {
+    _Alignas(64) double src[N_SMALL], dst[N_SMALL];
+    struct conversion conversion;
+};
 
 static void run_calls(void *context)
 {
+    struct small_call *call = context;
     for (int i = 0; i < CALLS; i++)
-        run_conversion(context);
+        run_conversion(&call->conversion);
 }
 
-/* Nanoseconds a call. */
-static double small_call(struct pair pair, size_t n, fpconv_policy policy)
+/*
+ * Nanoseconds a call: the lower quartile.  Whoever else is on the machine only ever adds to
+ * a sample, so that it is nearer to the call's own time than the median is; and it rests on
+ * more than the one sample that the minimum is.
+ */
+static struct estimate small_ns(const struct contender *c)
 {
-    _Alignas(64) double src[N_SMALL], dst[N_SMALL];
-    struct conversion c = {.pair = pair, .dst = dst, .src = src, .n = n, .policy = policy};
-    struct contender contender = {.run = run_calls, .context = &c};
-    bench_fill_normal(pair.src, src, n, 1);
-    timing_compare(&contender, 1);
-    const double ns = ns_each(&contender, CALLS);
-    report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f}", "section", "small", "src",
-                            fpconv_format_name(pair.src), "dst", fpconv_format_name(pair.dst),
-                            "policy", fpconv_policy_name(policy), "n", (json_int_t)n, "call_ns",
-                            ns));
-    return ns;
+    return timing_times(timing_quantile(c, 0.25), 1e9 / CALLS);
+}
+
+static struct contender small_contender(struct small_call *call, struct pair pair, size_t n,
+                                        fpconv_policy policy)
+{
+    call->conversion = (struct conversion){
+        .pair = pair, .dst = call->dst, .src = call->src, .n = n, .policy = policy};
+    bench_fill_normal(pair.src, call->src, n, 1);
+    return (struct contender){.run = run_calls, .context = call};
+}
+
+static void record_small_call(const struct contender *c)
+{
+    const struct conversion *conversion = &((const struct small_call *)c->context)->conversion;
+    report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "small", "src",
+                            fpconv_format_name(conversion->pair.src), "dst",
+                            fpconv_format_name(conversion->pair.dst), "policy",
+                            fpconv_policy_name(conversion->policy), "n", (json_int_t)conversion->n,
+                            "call_ns", small_ns(c).value, "median_ns", ns_each(c, CALLS)));
+}
+
+/* A pair's contenders, by policies and lengths. */
+static void small_row(struct pair pair, const struct contender *contenders, size_t count)
+{
+    struct estimate worst = {0, 0, 0};
+    report_print("%s", pair_name(pair));
+    for (size_t i = 0; i < count; i++) {
+        const struct estimate ns = small_ns(&contenders[i]);
+        const double must_ns = small_lengths[i % SMALL_LENGTHS].must_ns;
+        worst = timing_larger(worst, timing_times(ns, 1 / must_ns));
+        report_print("  %5.1f (%5.1f)", ns.value, ns_each(&contenders[i], CALLS));
+        record_small_call(&contenders[i]);
+    }
+    report_print("  %s  %s\n", report_estimate(worst), report_judge(worst, 1, 1));
+}
+
+static void small_heading(const struct request *request)
+{
+    report_print("\nsmall: ns a call of fpconv_convert, must %.0f with n = 1, %.0f with n = 16\n"
+                 "what a quarter of the batches stay below, which are taken in turn with all "
+                 "others, for\nwhoever else is on the core only ever adds to them; (median)\n",
+                 small_lengths[0].must_ns, small_lengths[1].must_ns);
+    report_print("%-12s", "pair");
+    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
+        if (bench_wants_policy(request, (fpconv_policy)policy))
+            report_print("  %7s: n = 1          n = 16", fpconv_policy_name((fpconv_policy)policy));
+    report_print("  worst, to its limit [95 %%]\n");
 }
 
 void bench_small(const struct request *request)
 {
-    static const struct {
-        size_t n;
-        double must_ns;
-    } calls[] = {{1, 15}, {N_SMALL, 25}};
+    enum { PER_PAIR_MAX = FPCONV_POLICY_COUNT * SMALL_LENGTHS };
     struct pair pairs[PAIRS_MAX];
-    const size_t count = list_pairs(request, pairs);
-
-    report_print("\nsmall: ns a call of fpconv_convert\nmust %.0f with n = 1, %.0f with n = 16\n",
-                 calls[0].must_ns, calls[1].must_ns);
-    report_print("%-12s", "pair");
-    for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
-        if (bench_wants_policy(request, (fpconv_policy)policy))
-            report_print("  %7s:  n=1   n=16", fpconv_policy_name((fpconv_policy)policy));
-    report_print("\n");
-    for (size_t p = 0; p < count; p++) {
-        double worst = 0;
-        report_progress("small: %s", pair_name(pairs[p]));
-        double ns[FPCONV_POLICY_COUNT][2];
+    const size_t pair_count = list_pairs(request, pairs);
+    struct small_call *calls = bench_allocate(pair_count * PER_PAIR_MAX * sizeof(*calls));
+    struct contender *contenders = bench_allocate(pair_count * PER_PAIR_MAX * sizeof(*contenders));
+    size_t count = 0;
+    for (size_t p = 0; p < pair_count; p++)
         for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
-            for (size_t i = 0; i < 2 && bench_wants_policy(request, (fpconv_policy)policy); i++) {
-                ns[policy][i] = small_call(pairs[p], calls[i].n, (fpconv_policy)policy);
-                worst = fmax(worst, ns[policy][i] / calls[i].must_ns);
+            for (size_t i = 0; i < SMALL_LENGTHS; i++) {
+                if (!bench_wants_policy(request, (fpconv_policy)policy))
+                    continue;
+                contenders[count] = small_contender(&calls[count], pairs[p], small_lengths[i].n,
+                                                    (fpconv_policy)policy);
+                count++;
             }
-        report_print("%s", pair_name(pairs[p]));
-        for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
-            if (bench_wants_policy(request, (fpconv_policy)policy))
-                report_print("  %8s %5.1f  %5.1f", "", ns[policy][0], ns[policy][1]);
-        report_print("  %s\n", report_judge(worst, 1, 1));
-    }
+    report_progress("small");
+    timing_compare(contenders, count);
+    small_heading(request);
+    for (size_t p = 0; p < pair_count; p++)
+        small_row(pairs[p], &contenders[p * (count / pair_count)], count / pair_count);
     report_verdicts("small");
+    free(calls);
+    free(contenders);
 }

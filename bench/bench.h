@@ -12,6 +12,7 @@
 
 #include "fpconv/fpconv.h"
 #include "fpconv/fpconv_h5.h"
+#include "timing.h"
 
 /* -------------------------------------------------------------------------- */
 /* The request                                                                */
@@ -79,11 +80,18 @@ __attribute__((format(printf, 1, 2), noreturn)) void report_fail(const char *for
 void report_remove_on_failure(const char *path);
 
 /**
- * How a measured ratio stands to a limit that must be kept and one that is
- * aimed at: "aim", "must" or "OVER" ("ok" where both are the same); counted for
- * report_verdicts.
+ * How a measured quantity stands to a limit that must be kept and one that is aimed at,
+ * to a hundredth: "OVER" if its whole interval is above the first, "unresolved" if a
+ * part of it is, else "must", or "aim" where the whole interval keeps the second, too
+ * ("ok" where both are the same).  Counted for report_verdicts.
  */
-const char *report_judge(double ratio, double must, double aim);
+const char *report_judge(struct estimate measured, double must, double aim);
+
+/** "1.002 [0.998 1.006]", for a table; valid until the next call. */
+const char *report_estimate(struct estimate estimate);
+
+/** Adds "ratio", "ratio_low" and "ratio_high" to a record; an end that is unknown is left out. */
+void report_add_ratio(json_t *record, struct estimate ratio);
 
 /** Prints the counts of a section's verdicts, and starts counting anew. */
 void report_verdicts(const char *section);

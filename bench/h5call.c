@@ -140,13 +140,18 @@ static void run_pair(const struct workspace *workspace, int shape, fpconv_format
     const double scale = 1e9 / (double)workspace->n;
     const double fpconv_ns = contenders[0].seconds * scale;
     const double loop_ns = contenders[1].seconds * scale;
-    const double must = must_gain(shape), gain = loop_ns / fpconv_ns;
-    report_print("%-8s  %4s -> %-4s  %7.1f  %7.1f  %5.1f  %4.0f  %-4s\n", shapes[shape].name,
-                 src_name, dst_name, loop_ns, fpconv_ns, gain, must,
-                 report_judge(must / gain, 1, 1));
-    report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "h5call", "type",
-                            shapes[shape].name, "src", src_name, "dst", dst_name, "n",
-                            (json_int_t)workspace->n, "loop_ns", loop_ns, "fpconv_ns", fpconv_ns));
+    const double must = must_gain(shape);
+    const struct estimate gain = timing_ratio(&contenders[1], &contenders[0], 1);
+    const struct estimate ratio = timing_ratio(&contenders[0], &contenders[1], 1);
+    report_print("%-8s  %4s -> %-4s  %7.1f  %7.1f  %5.1f [%.1f %.1f]  %4.0f  %-4s\n",
+                 shapes[shape].name, src_name, dst_name, loop_ns, fpconv_ns, gain.value, gain.low,
+                 gain.high, must, report_judge(timing_times(ratio, must), 1, 1));
+    json_t *record =
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "h5call", "type",
+                  shapes[shape].name, "src", src_name, "dst", dst_name, "n",
+                  (json_int_t)workspace->n, "loop_ns", loop_ns, "fpconv_ns", fpconv_ns);
+    report_add_ratio(record, ratio);
+    report_record(record);
     close_types(&ours);
     close_types(&loop);
 }
@@ -161,7 +166,7 @@ void bench_h5call(const struct request *request)
     h5_start(request);
     report_print("\nh5call: HDF5's general loop and fpconv, %zu arrays of %d elements or compounds "
                  "of %d members, one of which is converted\nns an array or a compound; must be so "
-                 "many times as fast\n%-8s  %-12s  %7s  %7s  %5s  %4s\n",
+                 "many times as fast\n%-8s  %-12s  %7s  %7s  %5s [95 %%]       %4s\n",
                  n, ELEMENTS, MEMBERS, "datatype", "pair", "loop", "fpconv", "times", "must");
     for (int shape = 0; shape < SHAPES; shape++)
         for (size_t w = 0; w < 2; w++)

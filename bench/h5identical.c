@@ -67,9 +67,10 @@ static void run_pair(struct conversion *base, fpconv_format dst, fpconv_format s
     const double scale = 1e9 / (double)base->n;
     const double repaired_ns = contenders[0].seconds * scale;
     const double identical_ns = contenders[1].seconds * scale;
-    const double ratio = identical_ns / repaired_ns;
-    report_print("%4s -> %-4s  %-10s  %8.3f  %9.3f  %5.2f  %-4s\n", src_name, dst_name, kind,
-                 repaired_ns, identical_ns, ratio, report_judge(ratio, must_ratio, must_ratio));
+    const struct estimate ratio = timing_ratio(&contenders[1], &contenders[0], 1);
+    report_print("%4s -> %-4s  %-10s  %8.3f  %9.3f  %s  %-4s\n", src_name, dst_name, kind,
+                 repaired_ns, identical_ns, report_estimate(ratio),
+                 report_judge(ratio, must_ratio, must_ratio));
     report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "identical", "src",
                             src_name, "dst", dst_name, "data", kind, "n", (json_int_t)base->n,
                             "repaired_ns", repaired_ns, "identical_ns", identical_ns));
@@ -103,7 +104,7 @@ void bench_identical(const struct request *request)
              "cannot register fpconv's converters");
     report_print("\nidentical: profile IDENTICAL against REPAIRED, HDF5 %u.%u.%u, n = %zu, ns an "
                  "element\nmust take no more than %.1f times as long; subnormals: two thirds below "
-                 "the destination's normal range\n%-12s  %-10s  %8s  %9s  %5s\n",
+                 "the destination's normal range\n%-12s  %-10s  %8s  %9s  %6s [95 %%]\n",
                  report.library_version[0], report.library_version[1], report.library_version[2], n,
                  must_ratio, "pair", "data", "repaired", "identical", "ratio");
     for (int s = 0; s < FPCONV_FORMAT_COUNT; s++)

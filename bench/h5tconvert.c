@@ -87,17 +87,20 @@ static void run_pair(const struct request *request, const struct workspace *work
     h5_compare(&comparison, request, dst, loop.buffer, ours.buffer, src, workspace->values, n);
     const double fpconv_ns = contenders[0].seconds / (double)n * 1e9;
     const double loop_ns = contenders[1].seconds / (double)n * 1e9;
-    const double gain = loop_ns / fpconv_ns;
-    report_print("%4s -> %-4s  %8.2f  %8.3f  %6.0f  %-4s  %10zu  %10zu  %11zu\n", src_name,
-                 dst_name, loop_ns, fpconv_ns, gain, report_judge(must_gain / gain, 1, 1),
+    const struct estimate gain = timing_ratio(&contenders[1], &contenders[0], 1);
+    const struct estimate ratio = timing_ratio(&contenders[0], &contenders[1], 1);
+    const char *const verdict = report_judge(timing_times(ratio, must_gain), 1, 1);
+    report_print("%4s -> %-4s  %8.2f  %8.3f  %6.0f [%.0f %.0f]  %-4s  %10zu  %10zu  %11zu\n",
+                 src_name, dst_name, loop_ns, fpconv_ns, gain.value, gain.low, gain.high, verdict,
                  comparison.mismatches, comparison.loop_not_nearest, comparison.unjustified);
-    report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I}", "section",
-                            "h5tconvert", "src", src_name, "dst", dst_name, "profile",
-                            fpconv_h5_profile_name(request->profile), "n", (json_int_t)n, "loop_ns",
-                            loop_ns, "fpconv_ns", fpconv_ns, "mismatches",
-                            (json_int_t)comparison.mismatches, "loop_not_nearest",
-                            (json_int_t)comparison.loop_not_nearest, "unjustified",
-                            (json_int_t)comparison.unjustified));
+    json_t *record = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I}", "section", "h5tconvert", "src",
+        src_name, "dst", dst_name, "profile", fpconv_h5_profile_name(request->profile), "n",
+        (json_int_t)n, "loop_ns", loop_ns, "fpconv_ns", fpconv_ns, "mismatches",
+        (json_int_t)comparison.mismatches, "loop_not_nearest",
+        (json_int_t)comparison.loop_not_nearest, "unjustified", (json_int_t)comparison.unjustified);
+    report_add_ratio(record, ratio);
+    report_record(record);
 }
 
 void bench_h5tconvert(const struct request *request)
@@ -115,7 +118,7 @@ void bench_h5tconvert(const struct request *request)
         "\nh5tconvert: HDF5's general loop and fpconv, profile %s, n = %zu, ns an element\n"
         "must be %.0f times as fast; exact arithmetic decides on each difference:\n"
         "loop wrong: the loop's result is not the nearest; unproved: nor is fpconv's right\n"
-        "%-12s  %8s  %8s  %6s  %4s  %10s  %10s  %11s\n",
+        "%-12s  %8s  %8s  %6s [95 %%]      %4s  %10s  %10s  %11s\n",
         fpconv_h5_profile_name(request->profile), n, must_gain, "pair", "loop", "fpconv", "times",
         "", "different", "loop wrong", "unproved");
     for (size_t w = 0; w < 2; w++)

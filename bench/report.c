@@ -20,7 +20,7 @@ static const char *json_path;
 static const char *unfinished_path;
 
 static struct {
-    unsigned lines, over, aim;
+    unsigned lines, over, unresolved, aim;
     bool has_aim;
 } verdicts;
 
@@ -106,19 +106,46 @@ void report_remove_on_failure(const char *path)
     unfinished_path = path;
 }
 
-const char *report_judge(double ratio, double must, double aim)
+static double to_hundredths(double ratio)
 {
-    ratio = round(100 * ratio) / 100; /* as it is printed */
+    return round(100 * ratio) / 100;
+}
+
+const char *report_judge(struct estimate measured, double must, double aim)
+{
+    const double low = to_hundredths(measured.low), high = to_hundredths(measured.high);
+    const bool is_over = low > must, is_unresolved = !is_over && high > must;
     verdicts.lines++;
-    verdicts.over += ratio > must;
-    verdicts.aim += ratio <= aim;
+    verdicts.over += is_over;
+    verdicts.unresolved += is_unresolved;
+    verdicts.aim += high <= aim;
     verdicts.has_aim |= aim < must;
-    return ratio > must ? "OVER" : ratio > aim ? "must" : aim < must ? "aim" : "ok";
+    if (is_over)
+        return "OVER";
+    if (is_unresolved)
+        return "unresolved";
+    return high > aim ? "must" : aim < must ? "aim" : "ok";
+}
+
+const char *report_estimate(struct estimate estimate)
+{
+    static char text[64];
+    snprintf(text, sizeof(text), "%6.3f [%.3f %.3f]", estimate.value, estimate.low, estimate.high);
+    return text;
+}
+
+void report_add_ratio(json_t *record, struct estimate ratio)
+{
+    json_object_set_new(record, "ratio", json_real(ratio.value));
+    json_object_set_new(record, "ratio_low", json_real(ratio.low));
+    json_object_set_new(record, "ratio_high", json_real(ratio.high));
 }
 
 void report_verdicts(const char *section)
 {
     report_print("%s: %u lines, %u over the limit", section, verdicts.lines, verdicts.over);
+    if (verdicts.unresolved)
+        report_print(", %u unresolved", verdicts.unresolved);
     if (verdicts.has_aim)
         report_print(", %u within the aim", verdicts.aim);
     report_print("\n");

@@ -243,17 +243,20 @@ static void time_scheme(const struct scheme *scheme, struct run run)
     double ns[3];
     for (int i = 0; i < 3; i++)
         ns[i] = contenders[i].seconds / (double)CELLS * 1e9;
+    const struct estimate ratios[2] = {timing_ratio(&contenders[1], &contenders[0], 1),
+                                       timing_ratio(&contenders[2], &contenders[0], 1)};
     const char *verdicts[2] = {"", ""};
     const bool has_limit = !scheme->is_scaled || (scheme->scheme.scaling == FPCONV_MX &&
                                                   element != FPCONV_E3M2 && element != FPCONV_E2M3);
     if (has_limit) {
         const double must = scheme->is_scaled ? 3 : 2;
-        verdicts[0] = report_judge(ns[1] / ns[0], must, must);
-        verdicts[1] = report_judge(ns[2] / ns[0], 2, 2);
+        verdicts[0] = report_judge(ratios[0], must, must);
+        verdicts[1] = report_judge(ratios[1], 2, 2);
     }
-    report_print("  %-12s %-7s %7.3f %9.3f %6.2f %-5s %10.3f %6.2f %s\n",
-                 scheme->is_scaled ? scheme->name : "packed", fpconv_format_name(element), ns[0],
-                 ns[1], ns[1] / ns[0], verdicts[0], ns[2], ns[2] / ns[0], verdicts[1]);
+    report_print("  %-12s %-7s %7.3f %9.3f %s %-5s", scheme->is_scaled ? scheme->name : "packed",
+                 fpconv_format_name(element), ns[0], ns[1], report_estimate(ratios[0]),
+                 verdicts[0]);
+    report_print(" %10.3f %s %s\n", ns[2], report_estimate(ratios[1]), verdicts[1]);
     report_record(json_pack("{s:s, s:s, s:s, s:I, s:f, s:f, s:f}", "section", "scaled", "scheme",
                             scheme->is_scaled ? scheme->name : "packed", "element",
                             fpconv_format_name(element), "n", (json_int_t)CELLS, "quantize_ns",
@@ -271,7 +274,9 @@ void bench_scaled(const struct request *request)
     };
     bench_fill_normal(FPCONV_F32, run.values, CELLS, 0.05);
     report_print("\nscaled: f32 matrices of %d by %d, ns an element\n"
-                 "  scheme       element  memcpy  quantize  times       dequantize  times\n",
+                 "  scheme       element  memcpy  quantize  times [95 %%]               dequantize "
+                 " times [95 "
+                 "%%]\n",
                  ROWS, COLUMNS);
     for (size_t i = 0; i < SCHEMES; i++)
         if (schemes[i].is_scaled || is_packed(schemes[i].scheme.element))

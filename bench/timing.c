@@ -1,24 +1,77 @@
 /*
- * timing.c - medians of interleaved runs
+ * timing.c - interleaved runs, and what their times tell for certain
  *
  * SPDX-License-Identifier: MIT
  */
 #include "timing.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------- */
+/* Quantiles                                                                  */
+/* -------------------------------------------------------------------------- */
+
+/* Of an interval's 95 % half of the rest lies on either side. */
+static const double tail = 0.025;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * How many of n samples lie below the p-quantile of what they are drawn from is binomially
+ * distributed, whatever that is: so the k-th smallest lies above the quantile with the
+ * probability of fewer than k successes in n trials.  The largest k for which that is at
+ * most 2.5 %, or 0.  (Conover, Practical Nonparametric Statistics, 3.2; ISO 16269-7 has
+ * tables for the median.)
+ */
+static size_t rank_below(size_t n, double p)
+{
+    double term = pow(1 - p, (double)n), sum = term; /* 4^-501 is still a normal double */
+    size_t k = 0;
+    while (k < n && sum <= tail) {
+        term *= (double)(n - k) / (double)(k + 1) * p / (1 - p);
+        sum += term;
+        k++;
+    }
+    return k;
+}
+
+static struct estimate quantile(const double *samples, size_t n, double p)
+{
+    double sorted[TIMING_ROUNDS_MAX];
+    memcpy(sorted, samples, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), compare_doubles);
+    const double place = p * (double)(n - 1);
+    const size_t at = (size_t)place, next = at + 1 < n ? at + 1 : at;
+    const size_t below = rank_below(n, p), above = rank_below(n, 1 - p);
+    return (struct estimate){
+        .value = sorted[at] + (place - (double)at) * (sorted[next] - sorted[at]),
+        .low = below > 0 ? sorted[below - 1] : -INFINITY,
+        .high = above > 0 ? sorted[n - above] : INFINITY,
+    };
+}
+
+/* -------------------------------------------------------------------------- */
+/* Samples                                                                    */
+/* -------------------------------------------------------------------------- */
 
 enum {
-    CONTENDERS_MAX = 8,
     ROUNDS_MIN = 3,
-    ROUNDS_MAX = 101,
+    ROUNDS_WANTED = 25, /* the interval leaves out the seven least and the seven most of them */
 };
 
 /* A sample lasts at least this long: a thousand times what reading the clock costs. */
 static const double sample_seconds = 50e-6;
 
-/* The rounds together last about this long, if that leaves enough of them. */
-static const double rounds_seconds = 0.1;
+/* A contender's samples together last about as long as this; or up to the longer time, until
+ * there are as many as are wanted for an interval. */
+static const double contender_seconds = 0.03, contender_seconds_max = 0.6;
 
 /* A run from this long on is timed in CPU time, which takes about half a microsecond to
  * read, ten times as much as the monotonic clock. */
@@ -31,67 +84,57 @@ static double seconds_on(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* How a contender's samples are taken. */
-struct sampling {
-    clockid_t clock;
-    size_t repeats;
-};
-
 /* Seconds of one run. */
-static double time_sample(const struct contender *c, struct sampling sampling)
+static double time_sample(const struct contender *c)
 {
     if (c->prepare)
         c->prepare(c->context);
-    const double start = seconds_on(sampling.clock);
-    for (size_t i = 0; i < sampling.repeats; i++)
+    const double start = seconds_on(c->clock);
+    for (size_t i = 0; i < c->repeats; i++)
         c->run(c->context);
-    return (seconds_on(sampling.clock) - start) / (double)sampling.repeats;
+    return (seconds_on(c->clock) - start) / (double)c->repeats;
 }
 
 /* Warms the caches up on the way. */
-static struct sampling choose_sampling(const struct contender *c)
+static void choose_sampling(struct contender *c)
 {
-    struct sampling sampling = {CLOCK_MONOTONIC, 1};
-    double seconds = time_sample(c, sampling);
+    c->clock = CLOCK_MONOTONIC;
+    c->repeats = 1;
+    double seconds = time_sample(c);
     if (seconds >= long_run_seconds)
-        sampling.clock = CLOCK_THREAD_CPUTIME_ID;
-    while (!c->prepare && seconds * (double)sampling.repeats < sample_seconds) {
-        sampling.repeats *= 2;
-        seconds = time_sample(c, sampling);
+        c->clock = CLOCK_THREAD_CPUTIME_ID;
+    while (!c->prepare && seconds * (double)c->repeats < sample_seconds) {
+        c->repeats *= 2;
+        seconds = time_sample(c);
     }
-    return sampling;
 }
 
-static int compare_doubles(const void *a, const void *b)
+/* One contender by itself has no ratio that wants an interval. */
+static bool wants_round(size_t rounds, double seconds, size_t count)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof(*values), compare_doubles);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+    if (rounds < ROUNDS_MIN)
+        return true;
+    if (rounds < ROUNDS_WANTED && count > 1)
+        return seconds < contender_seconds_max * (double)count;
+    return rounds < TIMING_ROUNDS_MAX && seconds < contender_seconds * (double)count;
 }
 
 void timing_compare(struct contender *contenders, size_t count)
 {
-    struct sampling samplings[CONTENDERS_MAX];
-    double samples[CONTENDERS_MAX][ROUNDS_MAX];
-
     for (size_t c = 0; c < count; c++)
-        samplings[c] = choose_sampling(&contenders[c]);
+        choose_sampling(&contenders[c]);
 
     const double start = seconds_on(CLOCK_MONOTONIC);
     size_t rounds = 0;
-    while (rounds < ROUNDS_MIN ||
-           (rounds < ROUNDS_MAX && seconds_on(CLOCK_MONOTONIC) - start < rounds_seconds)) {
-        for (size_t c = 0; c < count; c++)
-            samples[c][rounds] = time_sample(&contenders[c], samplings[c]);
-        rounds++;
+    for (; wants_round(rounds, seconds_on(CLOCK_MONOTONIC) - start, count); rounds++)
+        for (size_t turn = 0; turn < count; turn++) {
+            struct contender *c = &contenders[rounds % 2 ? count - 1 - turn : turn];
+            c->samples[rounds] = time_sample(c);
+        }
+    for (size_t c = 0; c < count; c++) {
+        contenders[c].rounds = rounds;
+        contenders[c].seconds = timing_quantile(&contenders[c], 0.5).value;
     }
-    for (size_t c = 0; c < count; c++)
-        contenders[c].seconds = median(samples[c], rounds);
 }
 
 double timing_once(void (*run)(void *context), void *context)
@@ -99,4 +142,37 @@ double timing_once(void (*run)(void *context), void *context)
     const double start = seconds_on(CLOCK_THREAD_CPUTIME_ID);
     run(context);
     return seconds_on(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+/* -------------------------------------------------------------------------- */
+/* Estimates                                                                  */
+/* -------------------------------------------------------------------------- */
+
+struct estimate timing_ratio(const struct contender *measured, const struct contender *bases,
+                             size_t base_count)
+{
+    double ratios[TIMING_ROUNDS_MAX];
+    for (size_t round = 0; round < measured->rounds; round++) {
+        double base = 0;
+        for (size_t b = 0; b < base_count; b++)
+            base += bases[b].samples[round];
+        ratios[round] = measured->samples[round] / base;
+    }
+    return quantile(ratios, measured->rounds, 0.5);
+}
+
+struct estimate timing_quantile(const struct contender *contender, double p)
+{
+    return quantile(contender->samples, contender->rounds, p);
+}
+
+struct estimate timing_times(struct estimate estimate, double factor)
+{
+    return (struct estimate){estimate.value * factor, estimate.low * factor,
+                             estimate.high * factor};
+}
+
+struct estimate timing_larger(struct estimate a, struct estimate b)
+{
+    return (struct estimate){fmax(a.value, b.value), fmax(a.low, b.low), fmax(a.high, b.high)};
 }

@@ -1,5 +1,5 @@
 /*
- * timing.h - medians of interleaved runs
+ * timing.h - interleaved runs, and what their times tell for certain
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,24 +7,57 @@
 #define FPCONV_BENCH_TIMING_H
 
 #include <stddef.h>
+#include <time.h>
+
+enum { TIMING_ROUNDS_MAX = 501 };
 
 /** One of several ways of doing something, timed against each other. */
 struct contender {
     void (*run)(void *context);
     void (*prepare)(void *context); /**< before each run, not timed; NULL: nothing */
     void *context;
+
     double seconds; /**< result: the median of one run */
+
+    /** Seconds of one run by rounds, for timing_ratio and timing_quantile; and how they
+     * were taken. */
+    double samples[TIMING_ROUNDS_MAX];
+    size_t rounds;
+    size_t repeats;
+    clockid_t clock;
 };
 
 /**
  * Times the contenders in turn, round after round, so that what slows the
- * machine down for a while slows all of them down.  Each has run before it is
+ * machine down for a while slows all of them down; every other round backwards, so
+ * that each meets the caches as any other leaves them.  Each has run before it is
  * timed.  A run of a tenth of a millisecond or more is timed in CPU time, so that other
  * programs' turns on a busy machine do not count.  A run that is short against
  * the clock's resolution is repeated within a sample (not where it needs a
  * preparation); the longer a round takes, the fewer there are, at least three.
  */
 void timing_compare(struct contender *contenders, size_t count);
+
+/** A quantile of what was measured, and its 95 % confidence interval. */
+struct estimate {
+    double value, low, high;
+};
+
+/**
+ * The median over the rounds of how many times as long as the bases together, which
+ * are next to each other and were timed in one call with it, a contender took.
+ */
+struct estimate timing_ratio(const struct contender *measured, const struct contender *bases,
+                             size_t base_count);
+
+/** The seconds of one run that a share p of the samples stays below. */
+struct estimate timing_quantile(const struct contender *contender, double p);
+
+/** The estimate of a multiple. */
+struct estimate timing_times(struct estimate estimate, double factor);
+
+/** The larger of two estimated quantities: it lies in the interval that the larger ends make. */
+struct estimate timing_larger(struct estimate a, struct estimate b);
 
 /** Seconds of CPU time of a single run, for what is too long to be repeated. */
 double timing_once(void (*run)(void *context), void *context);
