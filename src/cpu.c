@@ -35,7 +35,7 @@ static bool cpu_has_sse2(void)
 
 static bool cpu_has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && cpu_has_f16c();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && cpu_has_f16c();
 }
 
 static bool cpu_has_avx512(void)

@@ -43,7 +43,7 @@ static bool cpu_has_flag(const char *flag)
 static bool cpu_has(const char *level)
 {
 #if defined(__x86_64__)
-    static const char *const avx2[] = {"avx2", "f16c"};
+    static const char *const avx2[] = {"avx2", "f16c", "fma"};
     static const char *const avx512[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl",
                                          "avx512vbmi"};
     bool has = true;

@@ -1,5 +1,5 @@
 /*
- * avx2.c - the kernels for x86-64 CPUs with AVX2 and F16C
+ * avx2.c - the kernels for x86-64 CPUs with AVX2, F16C and FMA
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 #include "hif8_tables.h"
 
 #include "target.h"
-TARGET_BEGIN("avx2,f16c")
+TARGET_BEGIN("avx2,f16c,fma")
 
 #define VEC_BYTES 32
 typedef __m256i vec;
@@ -72,11 +72,19 @@ LANES vec vec_unsplit(vec v)
     return vec_spread(_mm256_shuffle_epi8(v, gather));
 }
 
-LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
+/* In 128 bits two of a, then two of b. */
+LANES void vec_split_u64_in_lanes(vec a, vec b, vec *high, vec *low)
 {
     const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
-    *high = vec_spread(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
-    *low = vec_spread(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)));
+    *high = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd));
+    *low = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88));
+}
+
+LANES void vec_split_u64(vec a, vec b, vec *high, vec *low)
+{
+    vec_split_u64_in_lanes(a, b, high, low);
+    *high = vec_spread(*high);
+    *low = vec_spread(*low);
 }
 
 /* Bytes of two vectors of 16-bit lanes, the second's above the first's, in order. */
@@ -176,12 +184,31 @@ LANES mask32 f32_not_less(vec a, vec b)
     return (vec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_NLT_UQ);
 }
 
+/* a * b + c, rounded once by the caller's rounding mode. */
+LANES vec f32_multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+LANES vec f64_multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+
 #define VEC_ROUNDS_BY_ADDITION
 
 /* From the order in which packing 32-bit lanes twice leaves them. */
 LANES vec vec_order_packed_bytes(vec v)
 {
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+/* The same of what comes from vec_split_u64_in_lanes. */
+LANES vec vec_order_packed_f64_bytes(vec v)
+{
+    const vec interleave = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    return _mm256_shuffle_epi8(vec_spread(v), interleave);
 }
 
 #define VEC_HAS_LOOKUP

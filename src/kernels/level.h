@@ -229,7 +229,7 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
 LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format)
 {
     if (rounds_by_addition(dst_format, src_format))
-        return src_format == FPCONV_F64 ? MXCSR_FLUSHES : MXCSR_DEFAULT;
+        return MXCSR_FLUSHES;
     if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && loads_any_f64(dst_format))
         return MXCSR_F64_TO_ODD;
 #ifdef VEC_HAS_F32_TO_F16

@@ -170,9 +170,21 @@ LANES mask32 f32_not_less(vec a, vec b)
     return (vec)_mm_cmpnlt_ps((__m128)a, (__m128)b);
 }
 
+/* a * b + c, by the caller's rounding mode, for exact products. */
+LANES vec f32_multiply_add(vec a, vec b, vec c)
+{
+    return (vec)((vec_f32)f32_multiply(a, b) + (vec_f32)c);
+}
+
+LANES vec f64_multiply_add(vec a, vec b, vec c)
+{
+    return f64_add(f64_multiply(a, b), c);
+}
+
 #define VEC_ROUNDS_BY_ADDITION
+#define vec_split_u64_in_lanes vec_split_u64
 #define vec_order_packed_bytes(v) (v)
-#define vec_order_packed_pairs(v) (v)
+#define vec_order_packed_f64_bytes(v) (v)
 
 /* Ordered before later stores by vec_stream_fence. */
 LANES void vec_stream(void *p, vec v)

@@ -94,6 +94,10 @@ LANES vec f64_max(vec a, vec b)
     return (vec)MM(max_pd)((vec_f64)a, (vec_f64)b);
 }
 
+#define s16_min MM(min_epi16)
+#define s16_max MM(max_epi16)
+/* Signed halves of 32-bit lanes: the sum of their products. */
+#define s16_multiply_add_pairs MM(madd_epi16)
 #define s32_pack_saturate MM(packs_epi32)
 #define s16_pack_saturate MM(packs_epi16)
 
@@ -106,12 +110,6 @@ LANES vec f32_min(vec a, vec b)
 LANES vec f32_max(vec a, vec b)
 {
     return (vec)MM(max_ps)((vec_f32)a, (vec_f32)b);
-}
-
-/* By the caller's rounding mode. */
-LANES vec f32_add(vec a, vec b)
-{
-    return (vec)((vec_f32)a + (vec_f32)b);
 }
 
 #define VEC_HAS_STREAM
