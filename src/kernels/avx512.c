@@ -240,13 +240,17 @@ LANES vec f64_fill_nan(vec value)
     return _mm512_mask_or_epi64(value, is_nan, value, u64_set(INT64_MAX));
 }
 
-/* For integers of at most 24 bits. */
-LANES vec f32_from_s32(vec a)
-{
-    return (vec)_mm512_cvt_roundepi32_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
 #define VEC_HAS_F64_SCALE_WHERE
+
+LANES mask32 f32_subnormals_to_integers(vec *value)
+{
+    const mask32 where = _mm512_testn_epi32_mask(*value, u32_set(0x7f800000));
+    const vec numbers = (vec)_mm512_mask_cvt_roundepi32_ps(
+        (__m512)*value, where, vec_and(*value, u32_set(0x007fffff)),
+        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    *value = vec_or_and(numbers, *value, u32_set(0x80000000));
+    return where;
+}
 
 /* LANES_32 f64 times a power of two, exactly, where the f32 that they come from are marked. */
 LANES void f64_scale_where(vec f64[2], mask32 where, vec factor)
@@ -292,18 +296,58 @@ LANES vec vec_f64_to_f32(vec a, vec b)
  */
 #define VEC_HAS_F64_TO_ODD_F32
 
-LANES __m256i f64_to_odd_f32(vec a)
+enum {
+    F64_LOST_IN_F32 = (1 << 29) - 1, /* the lower bits of its fraction */
+    TRUNCATE = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC
+};
+
+LANES __m256i f64_to_truncated_f32(vec a)
 {
-    enum { TRUNCATE = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
-    const __m256 f32 = _mm512_cvt_roundpd_ps(_mm512_castsi512_pd(a), TRUNCATE);
-    const __m256i bits = _mm256_castps_si256(f32);
-    const __mmask8 is_inexact = _mm512_test_epi64_mask(a, u64_set((1 << 29) - 1));
-    return _mm256_mask_or_epi32(bits, is_inexact, bits, _mm256_set1_epi32(1));
+    return _mm256_castps_si256(_mm512_cvt_roundpd_ps(_mm512_castsi512_pd(a), TRUNCATE));
+}
+
+/* The last bit is set where `bits`, those of a or more, has some that f32 does not hold. */
+LANES __m256i f64_to_odd_f32(vec a, vec bits)
+{
+    const __m256i f32 = f64_to_truncated_f32(a);
+    const __mmask8 is_inexact = _mm512_test_epi64_mask(bits, u64_set(F64_LOST_IN_F32));
+    return _mm256_mask_or_epi32(f32, is_inexact, f32, _mm256_set1_epi32(1));
+}
+
+LANES vec vec_join_f32(__m256i low, __m256i high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 LANES vec vec_f64_to_odd_f32(vec a, vec b)
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(f64_to_odd_f32(a)), f64_to_odd_f32(b), 1);
+    return vec_join_f32(f64_to_odd_f32(a, a), f64_to_odd_f32(b, b));
+}
+
+/*
+ * A value that is larger in magnitude by 2^-126, if it is smaller than that, or else twice as
+ * large.  As an f32 either is a normal number, which MXCSR does not flush, and its bits, the
+ * sign's apart, are more than those of the value as an f32 by those of 2^-126, subnormal ones
+ * included.
+ */
+#define VEC_HAS_RAISED_F64
+
+LANES vec f64_raise(vec a)
+{
+    enum { LARGER_MAGNITUDE = 0x3 /* with the sign of the first */ };
+    const vec_f64 least = (vec_f64)u64_set((uint64_t)(1023 - 126) << 52);
+    const vec_f64 n =
+        (vec_f64)_mm512_range_round_pd((vec_f64)a, least, LARGER_MAGNITUDE, _MM_FROUND_NO_EXC);
+    return (vec)_mm512_add_round_pd((vec_f64)a, n, TRUNCATE);
+}
+
+/* Two vectors, raised, to f32, towards zero or to odd. */
+LANES vec vec_f64_to_raised_f32(vec a, vec b, bool odd)
+{
+    const vec x = f64_raise(a), y = f64_raise(b);
+    if (odd)
+        return vec_join_f32(f64_to_odd_f32(x, vec_or(a, x)), f64_to_odd_f32(y, vec_or(b, y)));
+    return vec_join_f32(f64_to_truncated_f32(x), f64_to_truncated_f32(y));
 }
 
 #define VEC_HAS_F32_TO_F16
@@ -384,6 +428,62 @@ LANES vec u8_multiply_high(vec a, vec b)
     const vec odd = _mm512_maddubs_epi16(a, vec_and(b, u16_set(0xff00)));
     return vec_merge(u16_set(0xff00), odd, u16_shift_right(even, 8));
 }
+
+#define VEC_JOINS_F64_TOPS
+
+/* LANES_16 f64 of which all bits but the top 32 are zero. */
+LANES void vec_join_f64_tops(struct halves tops, vec out[4])
+{
+    const vec first = _mm512_setr_epi32(0, 0, 0, 1, 0, 2, 0, 3, 0, 16, 0, 17, 0, 18, 0, 19);
+    const mask32 upper = 0xaaaa;
+    vec u32[2]; /* each has a half of every quarter */
+    vec_unpack_u16(tops.low, tops.high, u32);
+    for (int i = 0; i < 4; i++) {
+        const vec order = u32_add(first, u32_set((uint32_t)(4 * i)));
+        out[i] = _mm512_maskz_permutex2var_epi32(upper, u32[0], order, u32[1]);
+    }
+}
+
+/* Of bytes below 128; 0 for 0. */
+LANES vec u8_leading_zeros(vec a)
+{
+    static const uint8_t counts[128] = {0,
+                                        7,
+                                        6,
+                                        6,
+                                        5,
+                                        5,
+                                        5,
+                                        5,
+                                        4,
+                                        4,
+                                        4,
+                                        4,
+                                        4,
+                                        4,
+                                        4,
+                                        4,
+                                        SIXTEEN(3, 0),
+                                        SIXTEEN(2, 0),
+                                        SIXTEEN(2, 0),
+                                        SIXTEEN(1, 0),
+                                        SIXTEEN(1, 0),
+                                        SIXTEEN(1, 0),
+                                        SIXTEEN(1, 0)};
+    return u8_lookup_128(counts, a);
+}
+
+LANES mask16 u16_lacks_bits(vec a, vec bits)
+{
+    return _mm512_testn_epi16_mask(a, bits);
+}
+
+LANES vec u16_clear_where_zero(vec a, vec b)
+{
+    return _mm512_maskz_mov_epi16(_mm512_test_epi16_mask(b, b), a);
+}
+
+#define u16_shift_left_by _mm512_sllv_epi16
 
 #define VEC_HAS_STREAM
 #define vec_stream_fence _mm_sfence

@@ -112,8 +112,7 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
     }
     const struct hif8_fields fields = hif8_split(x[0].high, x[1].high);
     vec codes = hif8_round(tables, fields);
-    if (nan_is_possible(FPCONV_HIF8, src_format) &&
-        mask_any(u8_equal(fields.exponent, u8_set(0xff))))
+    if (nan_is_possible(src_format) && mask_any(u8_equal(fields.exponent, u8_set(0xff))))
         codes = hif8_place_specials(codes, fields, x[0].low, x[1].low);
     const vec sign = u8_clear_where_zero(fields.signs, codes); /* zero has none */
     const vec signed_codes = vec_or(codes, sign);

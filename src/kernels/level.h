@@ -73,7 +73,7 @@ static const fp_kernel_table table;
 LANES bool are_unusual(fpconv_format dst_format, fpconv_format src_format, const char *src,
                        size_t n)
 {
-    return src_format == FPCONV_F64 && dst_format != FPCONV_F32 && !loads_any_f64(dst_format) &&
+    return src_format == FPCONV_F64 && dst_format != FPCONV_F32 && !LOADS_ANY_F64 &&
            f64_block_is_unusual(src, n, dst_format == FPCONV_BF16);
 }
 
@@ -230,7 +230,7 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 {
     if (rounds_by_addition(dst_format, src_format))
         return MXCSR_FLUSHES;
-    if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && loads_any_f64(dst_format))
+    if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && LOADS_ANY_F64)
         return MXCSR_F64_TO_ODD;
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16 && fp_format_is_wide(src_format))

@@ -230,6 +230,17 @@ LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format s
 /* -------------------------------------------------------------------------- */
 
 #ifndef VEC_HAS_F64_SCALE_WHERE
+/* f32, of which subnormal ones and zeros become their fraction, an integer: 2^149 times what
+ * they were.  Which they are. */
+LANES mask32 f32_subnormals_to_integers(vec *value)
+{
+    const vec sign_bit = u32_set(0x80000000);
+    const mask32 where = s32_greater(u32_set(0x00800000), vec_clear(*value, sign_bit));
+    const vec integer = f32_from_s32(vec_and(*value, u32_set(0x007fffff)));
+    *value = vec_or_and(u32_select(where, integer, *value), *value, sign_bit);
+    return where;
+}
+
 /* LANES_32 f64 times a power of two, exactly, where the f32 that they come from are marked. */
 LANES void f64_scale_where(vec f64[2], mask32 where, vec factor)
 {
@@ -268,11 +279,9 @@ LANES mask32 f32_is_subnormal(vec value)
  */
 LANES void store_f64_from_small_f32(char *dst, vec f32, bool filled)
 {
-    const vec sign_bit = u32_set(0x80000000);
-    const mask32 is_subnormal = s32_greater(u32_set(0x00800000), vec_clear(f32, sign_bit));
-    const vec integer = f32_from_s32(vec_and(f32, u32_set(0x007fffff)));
+    const mask32 is_subnormal = f32_subnormals_to_integers(&f32);
     vec doubles[2];
-    vec_f32_to_f64(vec_or_and(u32_select(is_subnormal, integer, f32), f32, sign_bit), doubles);
+    vec_f32_to_f64(f32, doubles);
     f64_scale_where(doubles, is_subnormal, u64_set((uint64_t)(1023 - 149) << 52));
     for (int i = 0; i < 2; i++)
         vec_store(dst + i * VEC_BYTES, filled ? f64_fill_nan(doubles[i]) : doubles[i]);
@@ -310,6 +319,26 @@ LANES void store_f64_from_bf16(char *dst, const vec f32[2], bool has_subnormal, 
             store_f64_from_f32(dst, f32[i], filled);
 }
 
+#ifdef VEC_JOINS_F64_TOPS
+/*
+ * The top 32 bits of the f64s of finite bf16s, by integers, subnormal ones included: these
+ * are shifted until they have a leading one, by each place of which the exponent becomes
+ * one less.  Takes 65,536 to f64 in 0.20 ns each, where conversions by way of f32 take 0.25
+ * if there are subnormals.
+ */
+LANES struct halves finite_bf16_to_f64_tops(vec value)
+{
+    const vec sign_bit = u16_set(0x8000);
+    const vec magnitude = vec_clear(value, sign_bit);
+    const mask16 is_subnormal = u16_lacks_bits(magnitude, u16_set(0x7f80)); /* or zero */
+    const vec places = u16_select(is_subnormal, u8_leading_zeros(magnitude), u16_set(0));
+    const vec normal = u16_shift_left_by(magnitude, places);
+    const vec rebiased = u16_add(u16_shift_right(normal, 3), u16_set((1023 - 127) << 4));
+    const vec high = u16_clear_where_zero(u16_sub(rebiased, u16_shift_left(places, 4)), magnitude);
+    return (struct halves){vec_or_and(high, value, sign_bit), u16_shift_left(normal, 13)};
+}
+#endif
+
 /* `halves` as for narrow_byte_block, and 2 where dst is f32. */
 LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpconv_policy policy,
                             int halves)
@@ -319,6 +348,16 @@ LANES void widen_bf16_block(fpconv_format dst_format, char *dst, vec value, fpco
     const vec settled = bf16_settle_nan(value, is_nan, policy);
     vec f32[2];
     if (dst_format == FPCONV_F64) {
+#ifdef VEC_JOINS_F64_TOPS
+        const vec magnitude = vec_clear(value, u16_set(0x8000));
+        if (!mask_any(s16_greater(magnitude, u16_set(0x7f7f)))) {
+            vec f64[4];
+            vec_join_f64_tops(finite_bf16_to_f64_tops(value), f64);
+            for (int i = 0; i < 2 * halves; i++)
+                vec_store(dst + i * VEC_BYTES, f64[i]);
+            return;
+        }
+#endif
         /* NaNs to be filled and subnormals are rare */
         interleave_u16(zero, settled, f32);
         if (policy == FPCONV_HDF5 && mask_any(is_nan))

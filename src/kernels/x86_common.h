@@ -78,8 +78,6 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
 
 enum { MXCSR_DEFAULT = 0x1f80, MXCSR_FLUSHES = MXCSR_DEFAULT | 0x8000 | 0x0040 };
 
-#define VEC_F64_TO_ODD_F32_FLUSHES
-
 #define VEC_HAS_F64_TO_F32
 #define f64_add_nearest f64_add
 
