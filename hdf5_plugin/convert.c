@@ -9,13 +9,13 @@
  * behaviour the pair's rule asks for applied to the source, as float or double.
  */
 #include "../src/bits.h"
+#include "../src/internal.h"
 #include "plugin.h"
 
 /* A tile is as many elements as fill so many bytes, as the source, the destination
  * or what is between them, whichever are widest.  Its buffers stay in the L1 cache. */
 enum {
     TILE_BYTES = 8192,
-    TILE_MAX = TILE_BYTES / sizeof(float),
     DIRECT_TILE_BYTES = 2 * TILE_BYTES, /* with no buffer in between but for changed elements */
 };
 
@@ -166,9 +166,16 @@ static fpconv_status convert_plain(const struct h5_pair *pair, const struct elem
                                   pair->rule.policy);
 }
 
-static bool has_rule(const struct h5_pair *pair)
+/* -------------------------------------------------------------------------- */
+/* Lost carries                                                               */
+/* -------------------------------------------------------------------------- */
+
+/* Elements packed and in the machine's order. */
+static void convert_packed(const struct h5_pair *pair, char *out, const char *codes, size_t n,
+                           fpconv_policy policy)
 {
-    return pair->rule.eager_overflow || pair->rule.carry != CARRY_KEPT;
+    fp_convert(pair->dst->format, out, pair->dst->size, pair->src->format, codes, pair->src->size,
+               n, policy);
 }
 
 static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t in_bytes)
@@ -177,60 +184,106 @@ static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t 
 }
 
 /*
- * The source's codes in the machine's order are at `codes`; the results go to `out`.
+ * As long as nothing is denormalised, carries are kept.  Whether something is, the results
+ * tell in less time than the sources do; so they are looked at first, and if they may be,
+ * the sources.  Returns how many elements it converted.
  *
- * As long as nothing is denormalised, carries are kept.  Whether something is, 16-bit
- * results tell in less time than the source does, and if not, they stand.
+ * A piece is about as long as what lies before it, so that in place results half as wide as
+ * the sources overwrite none of the piece; and little is done in vain.
  */
-static fpconv_status convert_tile(const struct h5_pair *pair, char *out, const char *codes,
-                                  size_t n, struct h5_progress *progress)
+static size_t convert_normal_piece(const struct h5_pair *pair, char *out, const char *codes,
+                                   size_t before, size_t n, bool *denormal_seen)
 {
-    const struct h5_rule *rule = &pair->rule;
-    const fpconv_format dst = pair->dst->format, src = pair->src->format;
-    const size_t dst_bytes = n * pair->dst->size;
-    struct h5_values values = {codes, src};
-    _Alignas(64) char changed[DIRECT_TILE_BYTES];
-    float middle[TILE_MAX];
-    fpconv_status status = FPCONV_OK;
-    const bool tries = rule->carry != CARRY_KEPT && !progress->denormal_seen &&
-                       pair->dst->size == sizeof(uint16_t) &&
-                       are_apart(out, dst_bytes, codes, n * pair->src->size);
-    if (tries) {
-        status = fpconv_convert(dst, out, src, codes, n, rule->policy);
-        if (status != FPCONV_OK || !fp_h5_may_be_denormal(pair, out, n))
-            return status;
+    enum { PIECE_MIN = 512, PIECE_MAX = TILE_BYTES / 2 };
+    _Alignas(64) char room[TILE_BYTES];
+    const size_t grown = before < PIECE_MIN ? PIECE_MIN : before < PIECE_MAX ? before : PIECE_MAX;
+    size_t count = n < grown ? n : grown;
+    const size_t out_bytes = count * pair->dst->size;
+    char *const results = are_apart(out, out_bytes, codes, count * pair->src->size) ? out : room;
+    convert_packed(pair, results, codes, count, FPCONV_HDF5);
+    if (fp_h5_may_be_denormal(pair, results, count)) {
+        const size_t normal = fp_h5_count_before_denormal(pair, codes, count);
+        *denormal_seen = normal < count;
+        count = normal;
     }
-    if (has_rule(pair)) {
-        if (!fp_h5_rule_takes(pair, src)) {
-            status = fpconv_convert(FPCONV_F32, middle, src, codes, n, rule->policy);
-            if (status != FPCONV_OK)
-                return status;
-            values = (struct h5_values){middle, FPCONV_F32};
-        }
-        const struct h5_values before = values;
-        values = fp_h5_apply_rule(pair, values, changed, n, progress);
-        if (tries && values.at == before.at)
-            return FPCONV_OK;
-    }
-    if (values.format == dst) {
-        memcpy(out, values.at, dst_bytes);
-        return FPCONV_OK;
-    }
-    return fpconv_convert(dst, out, values.format, values.at, n, rule->policy);
+    if (results != out)
+        memcpy(out, results, count * pair->dst->size);
+    return count;
 }
 
-static size_t tile_elements(const struct h5_pair *pair, bool is_direct)
+/*
+ * f16 has subnormal numbers that are normal ones in bf16.  They lose their carries, but are
+ * f32s like others to the core.  (Those of 8 bits have too few bits to be rounded.)
+ */
+static bool has_normal_results_of_subnormals(const struct h5_pair *pair)
+{
+    return pair->src->format == FPCONV_F16 && pair->dst->format == FPCONV_BF16;
+}
+
+static void convert_subnormal_f16(const struct h5_pair *pair, char *out, const char *codes,
+                                  size_t n)
+{
+    enum { PIECE = TILE_BYTES / sizeof(uint16_t) };
+    _Alignas(64) char kept[TILE_BYTES], lost[TILE_BYTES];
+    for (size_t count; n > 0; n -= count, out += count * sizeof(uint16_t)) {
+        count = n < PIECE ? n : PIECE;
+        convert_packed(pair, kept, codes, count, FPCONV_HDF5);
+        if (fp_h5_may_be_denormal(pair, kept, count)) {
+            convert_packed(pair, lost, codes, count, FPCONV_HDF5_CARRY_LOST);
+            fp_h5_take_where_subnormal(pair, kept, lost, codes, count);
+        }
+        memcpy(out, kept, count * sizeof(uint16_t));
+        codes += count * sizeof(uint16_t);
+    }
+}
+
+/* `out` is apart from `codes`, or not behind it. */
+static void convert_losing_carries(const struct h5_pair *pair, char *out, const char *codes,
+                                   size_t n, bool *denormal_seen)
+{
+    const size_t src_size = pair->src->size, dst_size = pair->dst->size;
+    size_t done = 0;
+    if (pair->rule.carry == CARRY_LOST && has_normal_results_of_subnormals(pair)) {
+        convert_subnormal_f16(pair, out, codes, n);
+        return;
+    }
+    while (pair->rule.carry == CARRY_STICKY && !*denormal_seen && done < n)
+        done += convert_normal_piece(pair, out + done * dst_size, codes + done * src_size, done,
+                                     n - done, denormal_seen);
+    convert_packed(pair, out + done * dst_size, codes + done * src_size, n - done,
+                   *denormal_seen ? FPCONV_HDF5_CARRY_LOST : FPCONV_HDF5_SUBNORMAL_CARRY_LOST);
+}
+
+/* -------------------------------------------------------------------------- */
+/* Tiles                                                                      */
+/* -------------------------------------------------------------------------- */
+
+/* The source's codes in the machine's order are at `codes`; the results go to `out`. */
+static void convert_tile(const struct h5_pair *pair, char *out, const char *codes, size_t n,
+                         bool *denormal_seen)
+{
+    _Alignas(64) char changed[DIRECT_TILE_BYTES];
+    if (pair->rule.carry != CARRY_KEPT) {
+        convert_losing_carries(pair, out, codes, n, denormal_seen);
+        return;
+    }
+    if (pair->rule.eager_overflow)
+        codes = fp_h5_overflow_early(pair, codes, changed, n);
+    convert_packed(pair, out, codes, n, pair->rule.policy);
+}
+
+static size_t tile_elements(const struct h5_pair *pair, size_t n, bool is_direct)
 {
     const size_t src_size = pair->src->size, dst_size = pair->dst->size;
     const size_t widest = src_size > dst_size ? src_size : dst_size;
-    if (has_rule(pair) && !fp_h5_rule_takes(pair, pair->src->format))
-        return widest < sizeof(float) ? TILE_MAX : TILE_BYTES / widest;
+    if (is_direct && pair->rule.carry != CARRY_KEPT)
+        return n;
     return (is_direct ? DIRECT_TILE_BYTES : TILE_BYTES) / widest;
 }
 
 /* Kept out of its caller, whose short calls would set up a stack frame for the tiles. */
-static __attribute__((noinline)) fpconv_status convert_tiles(const struct h5_pair *pair,
-                                                             const struct elements *e)
+static __attribute__((noinline)) void convert_tiles(const struct h5_pair *pair,
+                                                    const struct elements *e)
 {
     _Alignas(64) char in[TILE_BYTES], out[TILE_BYTES];
     const ptrdiff_t src_size = pair->src->size;
@@ -239,8 +292,8 @@ static __attribute__((noinline)) fpconv_status convert_tiles(const struct h5_pai
     const bool is_read_in_place =
         e->src_stride == src_size && !pair->src->is_swapped && dst_size <= src_size;
     const bool is_direct = e->dst_stride == dst_size && !pair->dst->is_swapped;
-    const size_t tile = tile_elements(pair, is_read_in_place && is_direct);
-    struct h5_progress progress = {false, false};
+    const size_t tile = tile_elements(pair, e->n, is_read_in_place && is_direct);
+    bool denormal_seen = false; /* what a call has met so far */
     for (size_t done = 0; done < e->n;) {
         const size_t count = e->n - done < tile ? e->n - done : tile;
         const ptrdiff_t first = (ptrdiff_t)(e->backward ? e->n - done - count : done);
@@ -250,15 +303,11 @@ static __attribute__((noinline)) fpconv_status convert_tiles(const struct h5_pai
             copy_side(in, src_size, src, e->src_stride, count, pair->src);
             src = in;
         }
-        const fpconv_status status =
-            convert_tile(pair, is_direct ? dst : out, src, count, &progress);
-        if (status != FPCONV_OK)
-            return status;
+        convert_tile(pair, is_direct ? dst : out, src, count, &denormal_seen);
         if (!is_direct)
             copy_side(dst, e->dst_stride, out, dst_size, count, pair->dst);
         done += count;
     }
-    return FPCONV_OK;
 }
 
 /* -------------------------------------------------------------------------- */
@@ -322,7 +371,11 @@ static herr_t fail(const struct h5_pair *pair, const char *what)
 
 static inline herr_t convert_without_handler(const struct h5_pair *pair, const struct elements *e)
 {
-    const fpconv_status status = pair->is_plain ? convert_plain(pair, e) : convert_tiles(pair, e);
+    if (!pair->is_plain) {
+        convert_tiles(pair, e);
+        return 0;
+    }
+    const fpconv_status status = convert_plain(pair, e);
     return status == FPCONV_OK ? 0 : fail(pair, fpconv_strerror(status));
 }
 
@@ -400,5 +453,6 @@ void fp_h5_set_rule(struct h5_pair *pair, struct h5_rule rule)
     pair->rule = rule;
     pair->is_plain = rule.carry == CARRY_KEPT && !rule.eager_overflow && !pair->src->is_swapped &&
                      !pair->dst->is_swapped;
+    pair->denormals = fp_h5_denormals_of(pair);
     pair->table = pair->is_plain ? table_of(pair) : NULL;
 }

@@ -61,13 +61,21 @@ struct h5_findings {
     unsigned bugs;
 };
 
+/* Which magnitudes, as codes, the library counts as denormalised. */
+struct h5_denormals {
+    uint64_t lowest, width; /* sources whose results are: from the lowest on */
+    uint64_t source_width;  /* sources that are: from 1 on */
+    uint64_t result_end;    /* what either is converted to is below it, as are zeros */
+};
+
 struct h5_pair {
     const struct h5_side *src, *dst;
     struct h5_findings findings;
     struct h5_rule rule;
     unsigned registered_in; /* a session of the library; 0: none */
-    bool is_plain;          /* the core's strided conversion does it all */
-    const char *table;      /* the results of all bytes, of a plain pair to f32 or f64 */
+    bool is_plain;          /* the core's strided conversion by the policy does it all */
+    struct h5_denormals denormals;
+    const char *table; /* the results of all bytes, of a plain pair to f32 or f64 */
 };
 
 /* library.c */
@@ -102,27 +110,18 @@ struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side 
 /* One element; denormal_seen is the state that CARRY_STICKY keeps in a call. */
 uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *rule, uint64_t code,
                             bool *denormal_seen);
-/* Values in an array, in the machine's order. */
-struct h5_values {
-    const void *at;
-    fpconv_format format;
-};
-/* What a call has met so far. */
-struct h5_progress {
-    bool denormal_seen; /* as the library counts; CARRY_STICKY depends on it */
-    bool special_seen;  /* NaN or Inf in floats, where that matters */
-};
-/* Do some of n results of a pair to bf16 or f16, as the core converts them, look as if
- * the library counted them as denormalised?  (Zeros do.) */
+struct h5_denormals fp_h5_denormals_of(const struct h5_pair *pair);
+/* Might the library count some of n results' sources as denormalised? */
 bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n);
-/* Does the next function take values of this format?  It takes f32 always. */
-bool fp_h5_rule_takes(const struct h5_pair *pair, fpconv_format format);
-/* n source values as they have to be for the core's conversion to give what the
- * pair's rule says: `values`, or if some of them have to be others, all of them in
- * `room`, perhaps in another format, even the destination's.  `room` has the bytes of
- * n elements of `values` and does not overlap them. */
-struct h5_values fp_h5_apply_rule(const struct h5_pair *pair, struct h5_values values, void *room,
-                                  size_t n, struct h5_progress *progress);
+/* How many of n source codes come before the first that it does count. */
+size_t fp_h5_count_before_denormal(const struct h5_pair *pair, const void *codes, size_t n);
+/* Where the source is subnormal, the results become the others, for a pair of 16-bit formats. */
+void fp_h5_take_where_subnormal(const struct h5_pair *pair, void *results, const void *others,
+                                const void *codes, size_t n);
+/* n codes of f32 or f64 as they have to be for the core to overflow as eagerly as the rule
+ * says: `codes`, or all of them in `room`, which does not overlap them. */
+const void *fp_h5_overflow_early(const struct h5_pair *pair, const void *codes, void *room,
+                                 size_t n);
 /* Does the library report an exception for this source code, and which? */
 bool fp_h5_find_exception(const struct h5_pair *pair, uint64_t code, H5T_conv_except_t *exception);
 /* Does the library count the element as denormalised: a subnormal source, or a

@@ -314,6 +314,8 @@ static void find_repaired(struct probes *p, struct h5_findings *f)
                                                 {.policy = FPCONV_OCP},
                                                 {.policy = FPCONV_OCP, .eager_overflow = true}};
     for (unsigned i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
+        if (candidates[i].eager_overflow && !fp_format_is_wide(p->pair->src->format))
+            return; /* that is how the compiler's float and double are converted */
         const struct tally t = explain_differences(p, &candidates[i]);
         if (i == 0 || (t.unexplained == 0 && !f->repaired_known)) {
             f->differed[FPCONV_H5_REPAIRED] = t.differed;

@@ -58,6 +58,14 @@ FP_CODEC uint64_t fp_round_shift(uint64_t significand, int drop, bool ties_away)
     return quotient + up;
 }
 
+/* What fp_round_shift made of a normalised significand, without a carry out of it: the
+ * power of two below that one's.  If no bit of it was to be left, there is none. */
+FP_CODEC uint64_t fp_lose_carry(uint64_t rounded, int drop)
+{
+    const bool carried = drop < 64 && rounded >> (64 - drop);
+    return carried ? rounded >> 1 : rounded;
+}
+
 /* -------------------------------------------------------------------------- */
 /* hif8 (HiFloat8, arXiv 2409.16626)                                          */
 /*                                                                            */
@@ -203,7 +211,7 @@ FP_CODEC uint64_t fp_pack_nan(fpconv_format format, struct fp_value v, fpconv_po
     const int magnitude_bits = f->exponent_bits + f->fraction_bits;
     const uint64_t sign = (uint64_t)v.negative << magnitude_bits;
     const uint64_t all_ones = (UINT64_C(1) << magnitude_bits) - 1;
-    if (policy == FPCONV_HDF5 || f->specials == SPECIALS_NAN_ONLY)
+    if (fp_policy_is_hdf5(policy) || f->specials == SPECIALS_NAN_ONLY)
         return sign | all_ones;
     if (f->specials == SPECIALS_NONE)
         return fp_max_finite(f, policy);
@@ -218,7 +226,7 @@ FP_CODEC uint64_t fp_pack_finite(fpconv_format format, struct fp_value v, fpconv
     const int fraction_bits = f->fraction_bits;
     const int exponent_min = 1 - f->bias; /* of the normal values */
     const uint64_t max_finite = fp_max_finite(f, policy);
-    const bool hdf5_rounding = policy == FPCONV_HDF5 && !fp_format_is_wide(format);
+    const bool hdf5_rounding = fp_policy_is_hdf5(policy) && !fp_format_is_wide(format);
 
     if (hdf5_rounding && v.exponent > (int)(max_finite >> fraction_bits) - f->bias)
         return fp_pack_overflow(format, policy);
@@ -226,7 +234,10 @@ FP_CODEC uint64_t fp_pack_finite(fpconv_format format, struct fp_value v, fpconv
     /* Below exponent_min the last place stays where it is: shift further. */
     const int excess = v.exponent - exponent_min;
     const int drop = 63 - fraction_bits - (excess < 0 ? excess : 0);
-    const uint64_t rounded = fp_round_shift(v.significand, drop, hdf5_rounding);
+    uint64_t rounded = fp_round_shift(v.significand, drop, hdf5_rounding);
+    if (policy == FPCONV_HDF5_CARRY_LOST ||
+        (policy == FPCONV_HDF5_SUBNORMAL_CARRY_LOST && excess < 0))
+        rounded = fp_lose_carry(rounded, drop);
     /* The leading one of a normal value counts 1 in the exponent field, and so
      * does a carry out of the significand, subnormal ones included. */
     const uint64_t code = ((uint64_t)(excess > 0 ? excess : 0) << fraction_bits) + rounded;

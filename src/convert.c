@@ -12,6 +12,7 @@
 #include "bits.h"
 #include "cpu.h"
 #include "formats.h"
+#include "internal.h"
 
 /*
  * Elements of a tile.  Its buffers take 5 KiB of stack, and with the records of three
@@ -191,7 +192,8 @@ static struct route find_route(fpconv_format dst, fpconv_format src, fpconv_poli
     fp_kernel *direct = fp_cpu_kernel(dst, src, policy);
     if (direct)
         return (struct route){direct, NULL};
-    return (struct route){fp_cpu_kernel(FPCONV_F32, src, policy),
+    const fpconv_policy first = fp_policy_loses_carries(policy) ? FPCONV_HDF5 : policy;
+    return (struct route){fp_cpu_kernel(FPCONV_F32, src, first),
                           fp_cpu_kernel(dst, FPCONV_F32, policy)};
 }
 
@@ -317,6 +319,15 @@ static void convert_elements(const struct side *d, void *dst, const struct side 
 /* -------------------------------------------------------------------------- */
 /* Exported functions                                                         */
 /* -------------------------------------------------------------------------- */
+
+void fp_convert(fpconv_format dst_format, void *dst, ptrdiff_t dst_stride, fpconv_format src_format,
+                const void *src, ptrdiff_t src_stride, size_t n, fpconv_policy policy)
+{
+    const struct side d = {dst_format, fp_formats[dst_format].size, dst_stride};
+    const struct side s = {src_format, fp_formats[src_format].size, src_stride};
+    if (n > 0)
+        convert_elements(&d, dst, &s, src, n, policy);
+}
 
 static fpconv_status check_names(fpconv_format dst, fpconv_format src, fpconv_policy policy)
 {

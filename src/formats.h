@@ -71,6 +71,27 @@ struct fp_format {
 static const struct fp_format fp_formats[FPCONV_FORMAT_COUNT] = {
     FPCONV_FORMATS(FPCONV_FORMAT_ROW_)};
 
+/*
+ * Two more policies, which only the HDF5 plugin asks for: FPCONV_HDF5 with a bug of the
+ * library's own loop.  Where rounding carries out of the significand, the result keeps the
+ * source's exponent, with a fraction of zero: it is half of the right one.  Always, or only
+ * below the normal range.  (A value that is less than the smallest subnormal number has no
+ * significand left to carry out of.)
+ */
+#define FPCONV_HDF5_CARRY_LOST ((fpconv_policy)FPCONV_POLICY_COUNT)
+#define FPCONV_HDF5_SUBNORMAL_CARRY_LOST ((fpconv_policy)(FPCONV_POLICY_COUNT + 1))
+enum { FP_POLICY_COUNT = FPCONV_POLICY_COUNT + 2 };
+
+static inline bool fp_policy_loses_carries(fpconv_policy policy)
+{
+    return policy == FPCONV_HDF5_CARRY_LOST || policy == FPCONV_HDF5_SUBNORMAL_CARRY_LOST;
+}
+
+static inline bool fp_policy_is_hdf5(fpconv_policy policy)
+{
+    return policy == FPCONV_HDF5 || fp_policy_loses_carries(policy);
+}
+
 static inline bool fp_format_is_known(fpconv_format format)
 {
     return (unsigned)format < FPCONV_FORMAT_COUNT;
@@ -97,7 +118,7 @@ static inline bool fp_format_is_wide(fpconv_format format)
 /* Is the all-ones exponent kept for Inf and NaN? */
 static inline bool fp_exponent_is_reserved(const struct fp_format *f, fpconv_policy policy)
 {
-    return f->specials == SPECIALS_IEEE || policy == FPCONV_HDF5;
+    return f->specials == SPECIALS_IEEE || fp_policy_is_hdf5(policy);
 }
 
 /* The code of the largest finite value, without sign. */

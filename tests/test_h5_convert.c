@@ -164,149 +164,6 @@ static void ocp_is_ocp(void **state)
     check_pairs(FPCONV_OCP_SAT, check_against_wants);
 }
 
-/* Whole, in short pieces, which start without the memory of a subnormal one, and
- * one by one. */
-static void check_identical(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
-{
-    if (!is_loop_pair(dst, src))
-        return;
-    const hid_t loop_type = make_loop_type(dst);
-    for (size_t piece = STREAM_COUNT; piece > 0; piece /= 7) {
-        for (size_t at = 0; at + piece <= STREAM_COUNT; at += piece) {
-            convert_codes(dst_type, dst, src_type, src, stream.codes + at, got + at, piece);
-            convert_codes(loop_type, dst, src_type, src, stream.codes + at, loop + at, piece);
-            for (size_t i = at; i < at + piece; i++)
-                check_element(dst, src, i, stream.codes[i], got[i], loop[i]);
-        }
-    }
-    H5Tclose(loop_type);
-}
-
-/* Native pairs, whose own conversion is gone once a converter is registered, are
- * compared with what it gave before. */
-static uint64_t native_before[SIDES][SIDES][STREAM_COUNT];
-
-static void note_native_result(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
-{
-    convert_codes(dst_type, dst, src_type, src, stream.codes,
-                  native_before[index_of(dst)][index_of(src)], STREAM_COUNT);
-}
-
-static void check_native_result(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
-{
-    const uint64_t *before = native_before[index_of(dst)][index_of(src)];
-    convert_codes(dst_type, dst, src_type, src, stream.codes, got, STREAM_COUNT);
-    for (size_t i = 0; i < STREAM_COUNT; i++)
-        check_element(dst, src, i, stream.codes[i], got[i], before[i]);
-}
-
-static void note_native_results(void)
-{
-    for_each_pair(is_native_pair, &stream, FPCONV_HDF5, note_native_result);
-}
-
-static void check_native(void)
-{
-    for_each_pair(is_native_pair, &stream, FPCONV_HDF5, check_native_result);
-}
-
-static void identical_is_the_loop(void **state)
-{
-    (void)state;
-    register_profile(FPCONV_H5_IDENTICAL);
-    check_pairs(FPCONV_HDF5, check_identical);
-    check_native();
-    register_profile(FPCONV_H5_REPAIRED);
-    check_native();
-    assert_int_equal(fpconv_h5_unregister(), 0);
-    check_native();
-}
-
-enum { LONG = 3 * 8192 + 5 };
-
-static uint64_t code_of(struct side side, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return oracle_convert(side.format, FPCONV_F64, bits, FPCONV_HDF5);
-}
-
-/* Up to LONG elements in one call. */
-static void check_codes_against_loop(hid_t dst_type, struct side dst, hid_t src_type,
-                                     struct side src, const uint64_t *codes, size_t n)
-{
-    static uint64_t ours[LONG], theirs[LONG];
-    const hid_t loop_type = make_loop_type(dst);
-    convert_codes(dst_type, dst, src_type, src, codes, ours, n);
-    convert_codes(loop_type, dst, src_type, src, codes, theirs, n);
-    H5Tclose(loop_type);
-    for (size_t i = 0; i < n; i++)
-        check_element(dst, src, i, codes[i], ours[i], theirs[i]);
-}
-
-/* More elements than the plugin takes at a time: at first normal numbers that keep their
- * carries and zeros, then everything. */
-static void check_long_array(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
-{
-    enum { NORMAL = 8192 + 4096 + 77 };
-    static uint64_t codes[LONG];
-    for (size_t i = 0; i < LONG; i++) {
-        const double value = i % 5 == 0 ? 0 : ldexp(2 - ldexp(1, -(int)(i % 17)), i % 3 == 0);
-        codes[i] = i < NORMAL ? code_of(src, value) : stream.codes[i % STREAM_COUNT];
-    }
-    check_codes_against_loop(dst_type, dst, src_type, src, codes, LONG);
-}
-
-static bool loses_carries_in_pieces(struct side dst, struct side src)
-{
-    return is_loop_pair(dst, src) && src.order == dst.order && element_size(src) > 1 &&
-           element_size(dst) <= 2;
-}
-
-/* What has been met must be known from one piece to the next. */
-static void identical_in_long_arrays(void **state)
-{
-    (void)state;
-    register_profile(FPCONV_H5_IDENTICAL);
-    assert_true(for_each_pair(loses_carries_in_pieces, &stream, FPCONV_HDF5, check_long_array) > 0);
-}
-
-/* One element that rounding makes normal, among others that are: of what the library
- * counts as denormalised, the results show nothing below the normal range. */
-static void check_rounded_to_normal(hid_t dst_type, struct side dst, hid_t src_type,
-                                    struct side src)
-{
-    enum { COUNT = 64, PLACE = 5 };
-    const int min_exponent = dst.format == FPCONV_F16 ? -14 : -126;
-    uint64_t codes[COUNT];
-    for (size_t i = 0; i < COUNT; i++) {
-        const double value = ldexp(2 - ldexp(1, -12), i == PLACE ? min_exponent - 1 : 0);
-        codes[i] = code_of(src, value);
-    }
-    check_codes_against_loop(dst_type, dst, src_type, src, codes, COUNT);
-}
-
-static bool rounds_to_16_bits(struct side dst, struct side src)
-{
-    return is_loop_pair(dst, src) && element_size(dst) == 2 && element_size(src) > 2;
-}
-
-static void identical_where_rounding_makes_normal(void **state)
-{
-    (void)state;
-    register_profile(FPCONV_H5_IDENTICAL);
-    assert_true(for_each_pair(rounds_to_16_bits, &stream, FPCONV_HDF5, check_rounded_to_normal) >
-                0);
-}
-
-static void unregistered_is_the_loop(void **state)
-{
-    (void)state;
-    register_profile(FPCONV_H5_OCP);
-    assert_int_equal(fpconv_h5_unregister(), 0);
-    check_pairs(FPCONV_HDF5, check_identical);
-}
-
 /* -------------------------------------------------------------------------- */
 /* Buffers                                                                    */
 /* -------------------------------------------------------------------------- */
@@ -602,16 +459,11 @@ static int unregister(void **state)
 int main(void)
 {
     note_native_pairs();
-    note_native_results();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(repaired_is_exact, unregister),
         cmocka_unit_test_teardown(differs_from_loop_by_lost_carries, unregister),
         cmocka_unit_test_teardown(named_values_are_right, unregister),
         cmocka_unit_test_teardown(ocp_is_ocp, unregister),
-        cmocka_unit_test_teardown(identical_is_the_loop, unregister),
-        cmocka_unit_test_teardown(identical_in_long_arrays, unregister),
-        cmocka_unit_test_teardown(identical_where_rounding_makes_normal, unregister),
-        cmocka_unit_test_teardown(unregistered_is_the_loop, unregister),
         cmocka_unit_test_teardown(fields_of_records_are_converted, unregister),
         cmocka_unit_test_teardown(lengths_and_alignments, unregister),
         cmocka_unit_test_teardown(no_elements, unregister),

@@ -148,10 +148,20 @@ LANES vec vec_f64_to_odd_f32(vec a, vec b)
 
 #define VEC_HAS_F32_TO_F16
 
+LANES __m128i f32_to_f16(vec f32)
+{
+    return _mm256_cvtps_ph(_mm256_castsi256_ps(f32), _MM_FROUND_TO_NEAREST_INT);
+}
+
 LANES void store_f16(void *dst, vec f32)
 {
-    const __m128i f16 = _mm256_cvtps_ph(_mm256_castsi256_ps(f32), _MM_FROUND_TO_NEAREST_INT);
+    const __m128i f16 = f32_to_f16(f32);
     memcpy(dst, &f16, sizeof(f16));
+}
+
+LANES vec f32_through_f16(vec f32)
+{
+    return _mm256_castps_si256(_mm256_cvtph_ps(f32_to_f16(f32)));
 }
 
 /* For integers of at most 24 bits. */

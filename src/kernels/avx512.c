@@ -83,6 +83,18 @@ LANES vec u8_clear_where_zero(vec a, vec b)
     return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(b, b), a);
 }
 
+/* Have they no set bit in common? */
+LANES mask16 u16_are_disjoint(vec a, vec b)
+{
+    return _mm512_testn_epi16_mask(a, b);
+}
+
+/* (a + 1) / 2 */
+LANES vec u16_half_up(vec a)
+{
+    return _mm512_avg_epu16(a, u16_set(0));
+}
+
 LANES vec u16_increment(vec a, mask16 where)
 {
     return _mm512_mask_add_epi16(a, where, a, u16_set(1));
@@ -352,13 +364,24 @@ LANES vec vec_f64_to_raised_f32(vec a, vec b, bool odd)
 
 #define VEC_HAS_F32_TO_F16
 
-LANES void store_f16(void *dst, vec f32)
+LANES __m256i f32_to_f16(vec f32)
 {
     /* Not the intrinsic: the code that gcc 12 makes of it lacks {sae}, and raises
      * the inexact and underflow flags. */
     __m256i f16;
     __asm__("vcvtps2ph $0, %{sae%}, %1, %0" : "=v"(f16) : "v"(f32));
+    return f16;
+}
+
+LANES void store_f16(void *dst, vec f32)
+{
+    const __m256i f16 = f32_to_f16(f32);
     memcpy(dst, &f16, sizeof(f16));
+}
+
+LANES vec f32_through_f16(vec f32)
+{
+    return (vec)_mm512_cvt_roundph_ps(f32_to_f16(f32), _MM_FROUND_NO_EXC);
 }
 
 /*

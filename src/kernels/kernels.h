@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fpconv/fpconv.h"
+#include "../formats.h"
 
 /*
  * Converts n contiguous elements.  The buffers do not overlap, or dst == src
@@ -22,7 +22,7 @@
  */
 typedef void fp_kernel(void *dst, const void *src, size_t n);
 
-typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FPCONV_POLICY_COUNT];
+typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FP_POLICY_COUNT];
 
 /*
  * Elements of records, `stride` bytes apart, to and from a tile, where they are
@@ -90,7 +90,8 @@ typedef void fp_convert_streamed(fp_kernel *kernel, void *restrict dst, size_t d
  * table[dst][src][policy].  NULL: this instruction set has nothing better than
  * the level below it.  The portable level has f64 and f32 to and from every
  * format; pairs that no level has go through f32, which holds every value of
- * every format but f64 exactly, so that nothing is rounded twice.
+ * every format but f64 exactly, so that nothing is rounded twice.  The policies that lose
+ * carries are for the pairs that round to a narrow format but hif8.
  */
 struct fp_kernels {
     const char *name;

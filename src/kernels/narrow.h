@@ -160,7 +160,7 @@ LANES uint16_t lane_magnitude(fpconv_format lane, fpconv_format dst, uint64_t co
 LANES vec clamp_magnitude(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
     const vec overflow = u16_set(lane_magnitude(lane, dst, fp_pack_overflow(dst, policy)));
-    if (policy != FPCONV_HDF5)
+    if (!fp_policy_is_hdf5(policy) || policy == FPCONV_HDF5_CARRY_LOST)
         return u16_min(doubled, overflow);
     /* Below 2^(e_max+1) nothing rounds past the largest finite value. */
     const vec largest = u16_set(lane_magnitude(lane, dst, fp_max_finite(&fp_formats[dst], policy)));
@@ -169,18 +169,39 @@ LANES vec clamp_magnitude(vec doubled, fpconv_format lane, fpconv_format dst, fp
 }
 
 /*
+ * Codes without sign, or significands with their leading one, rounded and truncated, to
+ * those without the carry out of the significand.  A normal number keeps its exponent
+ * field.  A subnormal one has carried if no bit is left where it was; then it is halved, but
+ * for the smallest, which came from zero.
+ */
+LANES vec lose_carry(vec rounded, vec truncated, fpconv_format dst, fpconv_policy policy)
+{
+    const uint16_t fraction = (uint16_t)((1 << fp_formats[dst].fraction_bits) - 1);
+    const vec kept = policy == FPCONV_HDF5_CARRY_LOST
+                         ? vec_merge(u16_set(fraction), rounded, truncated)
+                         : rounded;
+    const vec staying = vec_or(rounded, u16_set((uint16_t)~fraction));
+    return u16_select(u16_are_disjoint(truncated, staying), u16_half_up(rounded), kept);
+}
+
+/*
  * a / 2^t rounded to nearest, where b = 2^(15 - t), or 0 if t > 15, and a is below
  * 2^15: multiply-high-round-scale, (a * b + 2^14) / 2^15, rounds ties away.  Of
  * the low half of the product, bit 15 is the quotient's last bit and bits 14..0
- * are the rest: 0x4000 is a tie at an even quotient, which ties to even leaves.
+ * are the rest: 0x4000 is a tie at an even quotient, which ties to even leaves, and
+ * bit 14 is what rounding added.
  */
-LANES vec multiply_round(vec a, vec b, bool ties_away)
+LANES vec multiply_round(vec a, vec b, fpconv_format dst, fpconv_policy policy)
 {
     const vec rounded = s16_multiply_high_round(a, b);
-    if (ties_away)
+    if (policy == FPCONV_HDF5)
         return rounded;
-    const mask16 even_tie = u16_equal(u16_multiply_low(a, b), u16_set(0x4000));
-    return u16_decrement(rounded, even_tie);
+    const vec low = u16_multiply_low(a, b);
+    if (fp_policy_loses_carries(policy)) {
+        const vec up = vec_and(u16_shift_right(low, 14), u16_set(1));
+        return lose_carry(rounded, u16_sub(rounded, up), dst, policy);
+    }
+    return u16_decrement(rounded, u16_equal(low, u16_set(0x4000)));
 }
 
 /*
@@ -195,7 +216,7 @@ LANES vec multiply_round(vec a, vec b, bool ties_away)
  * leading one and a carry increment, for normal results, and the significand
  * alone for subnormal ones.
  */
-LANES vec round_by_product(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
+LANES vec round_by_product(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int shift = l->fraction_bits - d->fraction_bits;
@@ -209,26 +230,29 @@ LANES vec round_by_product(vec doubled, fpconv_format lane, fpconv_format dst, b
     const vec k = u16_sub_saturate(u16_set((uint16_t)exponent_min), exponent);
     const vec significand = vec_or_and(leading_one, doubled, fraction_mask);
     const vec dividend = u16_max(u16_sub_saturate(doubled, u16_set(below_min)), significand);
-    return multiply_round(dividend, u16_power_of_2_right(14 - shift, k), ties_away);
+    return multiply_round(dividend, u16_power_of_2_right(14 - shift, k), dst, policy);
 }
 
 #ifdef VEC_HAS_BINADES
 #include "narrow_binades.h"
 #endif
 
-LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
+LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int shift = l->fraction_bits - d->fraction_bits;
     if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
         const vec quotient = u16_shift_right(doubled, shift + 1);
-        const vec nudged = ties_away ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
-        return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
+        const vec nudged =
+            fp_policy_is_hdf5(policy) ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
+        const vec code =
+            u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
+        return fp_policy_loses_carries(policy) ? lose_carry(code, quotient, dst, policy) : code;
     }
 #ifdef VEC_HAS_BINADES
-    return round_by_binade(doubled, lane, dst, ties_away);
+    return round_by_binade(doubled, lane, dst, policy);
 #else
-    return round_by_product(doubled, lane, dst, ties_away);
+    return round_by_product(doubled, lane, dst, policy);
 #endif
 }
 
@@ -242,16 +266,15 @@ LANES struct signed_codes narrow_to_byte(vec value, vec doubled, fpconv_format l
                                          fpconv_format dst, fpconv_policy policy, bool nan_possible)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
-    const bool ties_away = policy == FPCONV_HDF5;
     const uint16_t all_ones = (uint16_t)((1 << (d->exponent_bits + d->fraction_bits)) - 1);
     const uint16_t inf = (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
-    const bool nan_is_all_ones = policy == FPCONV_HDF5 || d->specials == SPECIALS_NAN_ONLY;
+    const bool nan_is_all_ones = fp_policy_is_hdf5(policy) || d->specials == SPECIALS_NAN_ONLY;
 
     const mask16 is_nan = u16_greater(doubled, u16_set(inf));
     vec clamped = clamp_magnitude(doubled, lane, dst, policy);
     if (nan_possible && nan_is_all_ones && fp_pack_overflow(dst, policy) != all_ones)
         clamped = u16_select(is_nan, u16_set(lane_magnitude(lane, dst, all_ones)), clamped);
-    const vec code = round_to_code(clamped, lane, dst, ties_away);
+    const vec code = round_to_code(clamped, lane, dst, policy);
 
     if (!nan_possible || nan_is_all_ones)
         return (struct signed_codes){code, value};
@@ -298,21 +321,33 @@ LANES vec round_top_half_to_even(struct halves x)
     return u16_increment(x.high, u16_greater(vec_or(x.low, odd), u16_set(0x8000)));
 }
 
-LANES vec ordinary_halves_to_bf16(struct halves x, fpconv_policy policy)
+/* The code is less than the top half by `raised`. */
+LANES vec ordinary_halves_to_bf16(struct halves x, uint16_t raised, fpconv_policy policy)
 {
-    return policy == FPCONV_HDF5 ? u16_add(x.high, u16_shift_right(x.low, 15))
-                                 : round_top_half_to_even(x);
+    const vec top = u16_sub(x.high, u16_set(raised)), sign_bit = u16_set(0x8000);
+    if (!fp_policy_is_hdf5(policy))
+        return round_top_half_to_even((struct halves){top, x.low});
+    const vec up = u16_shift_right(x.low, 15);
+    if (!fp_policy_loses_carries(policy))
+        return u16_add(top, up);
+    const vec truncated = vec_clear(top, sign_bit);
+    const vec lost = lose_carry(u16_add(truncated, up), truncated, FPCONV_BF16, policy);
+    return vec_or_and(lost, top, sign_bit);
 }
 
 LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possible)
 {
     const vec sign_bit = u16_set(0x8000), largest = u16_set(0x7f7f);
     const mask16 is_nan = halves_are_nan(x);
-    if (policy == FPCONV_HDF5) {
-        /* ties away, but never from the largest finite value to Inf */
+    if (fp_policy_is_hdf5(policy)) {
         const vec magnitude = vec_clear(x.high, sign_bit);
-        const vec limit = u16_max(magnitude, largest);
-        const vec rounded = u16_min(u16_add(magnitude, u16_shift_right(x.low, 15)), limit);
+        /* ties away, but never from the largest finite value to Inf, unless that carry is
+         * lost; nor from a NaN to a sign bit */
+        const vec limit =
+            policy == FPCONV_HDF5_CARRY_LOST ? u16_set(0x7fff) : u16_max(magnitude, largest);
+        vec rounded = u16_min(u16_add(magnitude, u16_shift_right(x.low, 15)), limit);
+        if (fp_policy_loses_carries(policy))
+            rounded = lose_carry(rounded, magnitude, FPCONV_BF16, policy);
         const vec all = nan_possible ? u16_all_ones_where(is_nan, 0x7fff, rounded) : rounded;
         return vec_or_and(all, x.high, sign_bit);
     }
@@ -356,13 +391,13 @@ LANES vec halves_to_half(struct halves x, fpconv_format src, fpconv_format dst,
     if (exponent_min > 127)
         k = u16_min(k, u16_set(127)); /* as far as u16_power_of_2_right goes */
     const vec multiplier = u16_power_of_2_right(2 + d->fraction_bits, k);
-    const vec rounded = multiply_round(significand, multiplier, policy == FPCONV_HDF5);
+    const vec rounded = multiply_round(significand, multiplier, dst, policy);
     const vec above_min = u16_sub_saturate(exponent, u16_set((uint16_t)exponent_min));
     vec code = u16_add(u16_shift_left(above_min, d->fraction_bits), rounded);
     code = u16_min(code, u16_set(policy == FPCONV_OCP ? inf : (uint16_t)(inf - 1)));
     if (!large_possible)
         return vec_merge(sign_bit, x.high, code);
-    if (policy == FPCONV_HDF5) /* what is too large is Inf, while less never reaches it */
+    if (fp_policy_is_hdf5(policy)) /* what is too large is Inf, while less never reaches it */
         code = u16_select(u16_greater(exponent, u16_set((uint16_t)(exponent_inf - 1))),
                           u16_set(inf), code);
 
@@ -374,7 +409,7 @@ LANES vec halves_to_half(struct halves x, fpconv_format src, fpconv_format dst,
                                u16_shift_right(x.low, 16 - payload_shift));
     const uint16_t fraction = (uint16_t)((1 << d->fraction_bits) - 1);
     const uint16_t quiet = (uint16_t)(inf | 1 << (d->fraction_bits - 1));
-    const vec nan = policy == FPCONV_HDF5
+    const vec nan = fp_policy_is_hdf5(policy)
                         ? u16_set(0x7fff)
                         : vec_or(vec_and(payload, u16_set(fraction)), u16_set(quiet));
     return vec_merge(sign_bit, x.high, u16_select(is_nan, nan, code));
@@ -401,11 +436,28 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
         return nan_possible ? u32_select(is_nan, x, clamped) : clamped;
     }
     const mask32 is_inf = s32_greater(magnitude, u32_set(0x477fffff)); /* 2^16 and more */
-    const vec nudged = s32_min(vec_or(magnitude, u32_set(1)), largest);
+    vec nudged = vec_or(magnitude, u32_set(1));
+    if (policy != FPCONV_HDF5_CARRY_LOST)
+        nudged = s32_min(nudged, largest);
     const vec finite_or_inf = u32_select(is_inf, u32_set(0x7f800000), nudged);
     const vec all_ones = u32_set(0x7fffffff);
     const vec adjusted = nan_possible ? u32_select(is_nan, all_ones, finite_or_inf) : finite_or_inf;
     return vec_or_and(adjusted, x, sign_bit);
+}
+
+/*
+ * From what rounds to f16 as it should what keeps its exponent: with the fraction of the
+ * rounded value, which is zero after a carry.  Half the smallest subnormal number still
+ * rounds up to that, by its last bit.
+ */
+LANES vec f32_without_f16_carry(vec x, fpconv_policy policy)
+{
+    const vec fraction = u32_set(0x007ffffe), normal_min = u32_set(0x38800000);
+    const vec lost = vec_merge(fraction, f32_through_f16(x), x);
+    if (policy == FPCONV_HDF5_CARRY_LOST)
+        return lost;
+    const vec magnitude = vec_clear(x, u32_set(0x80000000));
+    return u32_select(s32_greater(normal_min, magnitude), lost, x);
 }
 
 /* Does any round to f16's Inf, that is, is at least 65520, or NaN? */
@@ -425,11 +477,14 @@ LANES void adjust_for_f16(vec x[4], fpconv_policy policy, bool nan_possible)
     if (policy == FPCONV_OCP)
         return;
     const bool ordinary = !f32s_reach_f16_inf(x);
-    if (ordinary && policy != FPCONV_HDF5)
+    if (ordinary && !fp_policy_is_hdf5(policy))
         return;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         x[i] =
             ordinary ? vec_or(x[i], u32_set(1)) : f32_adjusted_for_f16(x[i], policy, nan_possible);
+        if (fp_policy_loses_carries(policy))
+            x[i] = f32_without_f16_carry(x[i], policy);
+    }
 }
 #endif
 
@@ -539,13 +594,12 @@ LANES void narrow_f64_to_bf16_block(char *dst, const char *src, fpconv_policy po
         return;
     }
     const vec tie = u16_set(0x8000);
-    if (policy != FPCONV_HDF5 && mask_any(u16_equal(x[0].low, tie) | u16_equal(x[1].low, tie)) &&
+    if (!fp_policy_is_hdf5(policy) &&
+        mask_any(u16_equal(x[0].low, tie) | u16_equal(x[1].low, tie)) &&
         f64_block_is_inexact(src, halves))
         load_raised_f64_halves(x, src, halves, true);
-    for (int i = 0; i < halves; i++, dst += VEC_BYTES) {
-        const vec code = u16_sub(ordinary_halves_to_bf16(x[i], policy), u16_set(0x0080));
-        vec_store(dst, vec_unsplit(code));
-    }
+    for (int i = 0; i < halves; i++, dst += VEC_BYTES)
+        vec_store(dst, vec_unsplit(ordinary_halves_to_bf16(x[i], 0x0080, policy)));
 }
 #endif
 
@@ -592,7 +646,7 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
     for (int i = 0; i < halves; i++, dst += VEC_BYTES) {
         const vec code = dst_format == FPCONV_F16
                              ? halves_to_half(x[i], FPCONV_F32, dst_format, policy, true)
-                         : ordinary ? ordinary_halves_to_bf16(x[i], policy)
+                         : ordinary ? ordinary_halves_to_bf16(x[i], 0, policy)
                                     : halves_to_bf16(x[i], policy, nan_possible);
         vec_store(dst, vec_unsplit(code));
     }

@@ -70,7 +70,7 @@ LANES bool f32s_have_nan(const vec x[4])
  * to e4m3 with AVX2 from 0.23 ns to 0.34. */
 LANES bool f32s_have_exception(const vec m[4], fpconv_format dst, fpconv_policy policy)
 {
-    if (policy != FPCONV_HDF5)
+    if (!fp_policy_is_hdf5(policy))
         return f32s_have_nan(m);
     /* The high halves decide, in which the sign bits are clear. */
     const vec largest = s16_max(s16_max(m[0], m[1]), s16_max(m[2], m[3]));
@@ -78,9 +78,27 @@ LANES bool f32s_have_exception(const vec m[4], fpconv_format dst, fpconv_policy 
     return mask_any(f32_not_less(largest, u32_set(inf)));
 }
 
+/*
+ * The sum of m and 2^e times `factor`.  To lose carries, m first takes the fraction of what
+ * it is rounded to, which is zero after a carry, and keeps its exponent, and the last bit,
+ * by which half the smallest subnormal number rounds up.
+ */
+LANES vec f32_sum(vec magnitude, vec binade, uint32_t factor, uint32_t least, fpconv_policy policy)
+{
+    const vec sum = f32_multiply_add(binade, u32_set(factor), magnitude);
+    if (!fp_policy_loses_carries(policy))
+        return sum;
+    vec fraction = u32_set(0x007ffffe);
+    if (policy == FPCONV_HDF5_SUBNORMAL_CARRY_LOST)
+        fraction = vec_and(fraction, s32_greater(u32_set(least), magnitude));
+    const vec rounded = f32_multiply_add(binade, u32_set(factor | 0x80000000), sum);
+    const vec lost = vec_merge(fraction, rounded, magnitude);
+    return f32_multiply_add(binade, u32_set(factor), lost);
+}
+
 /* Codes without sign, in 32-bit lanes: of 8 bits and fewer their products with 2^8.  Too
  * large values become anything larger. */
-LANES vec round_f32(vec magnitude, fpconv_format dst)
+LANES vec round_f32(vec magnitude, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *d = &fp_formats[dst];
     const uint32_t least = (uint32_t)wide_of_code(FPCONV_F32, dst, UINT64_C(1) << d->fraction_bits);
@@ -90,23 +108,32 @@ LANES vec round_f32(vec magnitude, fpconv_format dst)
     /* The exponent field ends at bit 7 of the sum's high half: each half is multiplied so
      * that the code's fields meet, and they are added. */
     if (fp_formats[dst].size == 1) {
-        const vec sum = f32_multiply_add(binade, u32_set(power | (0x10000 - origin)), magnitude);
+        const vec sum = f32_sum(magnitude, binade, power | (0x10000 - origin), least, policy);
         return s16_multiply_add_pairs(sum, u32_set(1u << (16 + 1 + d->fraction_bits) | 1u << 8));
     }
-    const vec sum = f32_multiply_add(binade, u32_set(power), magnitude);
+    const vec sum = f32_sum(magnitude, binade, power, least, policy);
     const vec code = s16_multiply_add_pairs(sum, u32_set(1u << (16 + d->fraction_bits - 7) | 1));
     return u32_sub(code, u32_set(origin));
 }
 
 /* The sum for f64. */
-LANES vec f64_sum(vec magnitude, fpconv_format dst)
+LANES vec f64_sum(vec magnitude, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *d = &fp_formats[dst];
     const uint64_t least = wide_of_code(FPCONV_F64, dst, UINT64_C(1) << d->fraction_bits);
     const uint64_t power = (uint64_t)(1023 + 52 - d->fraction_bits) << 52;
     const uint32_t minus_origin = 0u - sum_origin(FPCONV_F64, dst);
     const vec binade = vec_and(f64_max(magnitude, u64_set(least)), u64_set(UINT64_C(0x7ff) << 52));
-    return f64_multiply_add(binade, u64_set(power | minus_origin), magnitude);
+    const vec factor = u64_set(power | minus_origin);
+    const vec sum = f64_multiply_add(binade, factor, magnitude);
+    if (!fp_policy_loses_carries(policy))
+        return sum;
+    vec fraction = u64_set((UINT64_C(1) << 52) - 2);
+    if (policy == FPCONV_HDF5_SUBNORMAL_CARRY_LOST)
+        fraction = vec_and(fraction, f64_less(magnitude, u64_set(least)));
+    const vec negative = vec_or(factor, u64_set(UINT64_C(1) << 63));
+    const vec lost = vec_merge(fraction, f64_multiply_add(binade, negative, sum), magnitude);
+    return f64_multiply_add(binade, factor, lost);
 }
 
 /* What four vectors of f32, or eight of f64, become: as round_f32 says, but products with
@@ -135,7 +162,8 @@ LANES bool round_f32s(struct rounded *r, const char *src, fpconv_format src_form
     if (fp_formats[dst].size == 1 && f32s_have_exception(m, dst, policy))
         return false;
     for (int i = 0; i < 4; i++) /* ties go away from zero when the last bit is set first */
-        r->code[i] = round_f32(policy == FPCONV_HDF5 ? vec_or(m[i], u32_set(1)) : m[i], dst);
+        r->code[i] =
+            round_f32(fp_policy_is_hdf5(policy) ? vec_or(m[i], u32_set(1)) : m[i], dst, policy);
     return true;
 }
 
@@ -143,7 +171,7 @@ LANES bool round_f64s(struct rounded *r, const char *src, fpconv_format dst, fpc
                       int count)
 {
     const uint64_t least =
-        policy == FPCONV_HDF5 ? wide_overflow(FPCONV_F64, dst, policy) : UINT64_C(0x7ff) << 52;
+        fp_policy_is_hdf5(policy) ? wide_overflow(FPCONV_F64, dst, policy) : UINT64_C(0x7ff) << 52;
     vec largest = u32_set(0);
     for (int i = 0; i < 4; i++)
         r->code[i] = r->sign[i] = u32_set(0);
@@ -152,8 +180,8 @@ LANES bool round_f64s(struct rounded *r, const char *src, fpconv_format dst, fpc
         for (int k = 0; k < 2; k++) {
             const vec x = vec_load(src + k * VEC_BYTES);
             const vec magnitude = vec_clear(x, u64_set(UINT64_C(1) << 63));
-            sum[k] =
-                f64_sum(policy == FPCONV_HDF5 ? vec_or(magnitude, u64_set(1)) : magnitude, dst);
+            sum[k] = f64_sum(fp_policy_is_hdf5(policy) ? vec_or(magnitude, u64_set(1)) : magnitude,
+                             dst, policy);
         }
         vec_split_u64_in_lanes(vec_load(src), vec_load(src + VEC_BYTES), &r->sign[i], &unused);
         vec_split_u64_in_lanes(sum[0], sum[1], &high, &low);
@@ -161,7 +189,7 @@ LANES bool round_f64s(struct rounded *r, const char *src, fpconv_format dst, fpc
         largest = s16_max(largest, high);
     }
     /* A sum has the exponent of its magnitude and a constant. */
-    const int shift = policy == FPCONV_HDF5 ? 52 - fp_formats[dst].fraction_bits : 0;
+    const int shift = fp_policy_is_hdf5(policy) ? 52 - fp_formats[dst].fraction_bits : 0;
     const uint32_t exception = (uint32_t)(least >> 32) + ((uint32_t)shift << 20);
     return !mask_any(s32_greater(largest, u32_set(exception - 1)));
 }
@@ -173,8 +201,9 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
 {
     const struct fp_format *d = &fp_formats[dst_format];
     const int sign_bit = d->exponent_bits + d->fraction_bits;
-    const uint16_t most = (uint16_t)(policy == FPCONV_HDF5 ? fp_max_finite(d, policy)
-                                                           : fp_pack_overflow(dst_format, policy));
+    const uint16_t most =
+        (uint16_t)(fp_policy_is_hdf5(policy) ? fp_max_finite(d, policy)
+                                             : fp_pack_overflow(dst_format, policy));
     struct rounded r;
     const bool is_done = src_format == FPCONV_F64
                              ? round_f64s(&r, src, dst_format, policy, 2 * halves)
@@ -189,7 +218,7 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     if (dst_format == FPCONV_F16) {
         const vec largest = s16_max(code[0], code[1]);
         if (mask_any(s16_greater(largest, u16_set((uint16_t)fp_max_finite(d, policy))))) {
-            if (src_format != FPCONV_F64 && (policy == FPCONV_HDF5 || f32s_have_nan(r.sign)))
+            if (src_format != FPCONV_F64 && (fp_policy_is_hdf5(policy) || f32s_have_nan(r.sign)))
                 return false;
             for (int i = 0; i < 2; i++)
                 code[i] = s16_min(code[i], u16_set(most));

@@ -21,15 +21,20 @@
  * - from half of that on, it is 0, which is even.  The last bit must stay as it is, for it
  *   tells the tie, at the lower end, from what is above: so the shift is one that meets a
  *   clear bit of the exponent field, with an addend that makes it 0 for the tie, else 1.
+ *
+ * In binades that lose the carry out of the significand, half of the last place is added
+ * by itself, and the exponent field of doubled - base stays.
  */
 
 struct binades {
-    vec base_less_half, shift;
+    vec base, half, shift; /* the base with half of the last place in it where `half` is 0 */
 };
 
 /* `first` is the exponent field of the binade before those; all below it become 0. */
-LANES struct binades list_binades(fpconv_format lane, fpconv_format dst, int first, bool ties_away)
+LANES struct binades list_binades(fpconv_format lane, fpconv_format dst, int first,
+                                  fpconv_policy policy)
 {
+    const bool ties_away = fp_policy_is_hdf5(policy);
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const uint16_t fraction_bits = (uint16_t)(l->fraction_bits + 1); /* doubled */
     const uint16_t subnormals = (uint16_t)(1 - d->bias + l->bias - first);
@@ -46,24 +51,33 @@ LANES struct binades list_binades(fpconv_format lane, fpconv_format dst, int fir
         last_shift++;
     const uint16_t last_half = (uint16_t)((1 << last_shift) - (1 << fraction_bits) - !ties_away);
     const vec_u16 is_last = (vec_u16)(index == 1), is_beyond = (vec_u16)(index == 0);
+    const bool always = policy == FPCONV_HDF5_CARRY_LOST;
+    const uint16_t end = always ? LANES_16 : fp_policy_loses_carries(policy) ? subnormals : 0;
+    const vec_u16 loses_carry = (vec_u16)(index > 1) & (vec_u16)(index < end);
+    const vec_u16 half_in_base = half & ~loses_carry;
     return (struct binades){
-        vec_merge((vec)is_last, (vec)(base - last_half), (vec)(base - half + less)),
+        vec_merge((vec)is_last, (vec)(base - last_half), (vec)(base - half_in_base + less)),
+        (vec)(half & loses_carry),
         vec_merge((vec)is_last, u16_set(last_shift), (vec)(shift | (is_beyond & 16))),
     };
 }
 
-LANES vec round_by_binade(vec doubled, fpconv_format lane, fpconv_format dst, bool ties_away)
+LANES vec round_by_binade(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int first = -d->bias + l->bias - d->fraction_bits - 1;
-    const struct binades binades = list_binades(lane, dst, first, ties_away);
+    const struct binades binades = list_binades(lane, dst, first, policy);
     const vec exponent = u16_shift_right(doubled, l->fraction_bits + 1);
     vec index = u16_sub_saturate(exponent, u16_set((uint16_t)first));
     if (d->fraction_bits + (1 << d->exponent_bits) >= LANES_16) /* normal ones are alike */
         index = u16_min(index, u16_set(LANES_16 - 1));
     const vec shift = u16_lookup(binades.shift, index);
-    const vec base_less_half = u16_lookup(binades.base_less_half, index);
-    if (!ties_away)
+    if (!fp_policy_is_hdf5(policy))
         doubled = vec_or_and(doubled, u16_shift_right_by(doubled, shift), u16_set(1));
-    return u16_shift_right_by(u16_sub(doubled, base_less_half), shift);
+    vec sum = u16_sub(doubled, u16_lookup(binades.base, index));
+    if (fp_policy_loses_carries(policy)) {
+        const vec fraction = u16_set((uint16_t)((2 << l->fraction_bits) - 1));
+        sum = vec_merge(fraction, u16_add(sum, u16_lookup(binades.half, index)), sum);
+    }
+    return u16_shift_right_by(sum, shift);
 }

@@ -98,6 +98,18 @@ LANES vec u32_clear_where_zero(vec a, vec b)
     return vec_and(a, vreinterpretq_u8_u32(vtstq_u32(V32(b), V32(b))));
 }
 
+/* Have they no set bit in common? */
+LANES mask16 u16_are_disjoint(vec a, vec b)
+{
+    return u16_equal(vec_and(a, b), u16_set(0));
+}
+
+/* (a + 1) / 2 */
+LANES vec u16_half_up(vec a)
+{
+    return vreinterpretq_u8_u16(vrshrq_n_u16(V16(a), 1));
+}
+
 LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
 {
     return vec_or_and(a, where, u16_set(ones));

@@ -93,28 +93,35 @@ ALWAYS_INLINE void convert_loop(fpconv_format dst_format, char *dst, fpconv_form
     DEFINE_POLICIES(NAME, F64) \
     DEFINE_POLICIES(F32, NAME) \
     DEFINE_POLICIES(F64, NAME)
+#define DEFINE_LOSSES(NAME, ...)                        \
+    DEFINE_KERNEL(NAME, F32, HDF5_CARRY_LOST)           \
+    DEFINE_KERNEL(NAME, F64, HDF5_CARRY_LOST)           \
+    DEFINE_KERNEL(NAME, F32, HDF5_SUBNORMAL_CARRY_LOST) \
+    DEFINE_KERNEL(NAME, F64, HDF5_SUBNORMAL_CARRY_LOST)
 
 DEFINE_POLICIES(F32, F32)
 DEFINE_POLICIES(F32, F64)
 DEFINE_POLICIES(F64, F32)
 DEFINE_POLICIES(F64, F64)
 FPCONV_NARROW_FORMATS(DEFINE_BOTH)
+FPCONV_NARROW_FIELD_FORMATS(DEFINE_LOSSES)
 
-#define POLICIES(DST, SRC)                                                    \
-    {                                                                         \
-        SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP_SAT \
-    }
-#define ROW_TO_F32(NAME, ...) [FPCONV_##NAME] = POLICIES(F32, NAME),
-#define ROW_TO_F64(NAME, ...) [FPCONV_##NAME] = POLICIES(F64, NAME),
-#define ROW_FROM_WIDE(NAME, ...)            \
-    [FPCONV_##NAME] = {                     \
-        [FPCONV_F32] = POLICIES(NAME, F32), \
-        [FPCONV_F64] = POLICIES(NAME, F64), \
+#define POLICIES(DST, SRC) SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP_SAT
+#define ROUNDING(DST, SRC) \
+    POLICIES(DST, SRC), SRC##_to_##DST##_HDF5_CARRY_LOST, SRC##_to_##DST##_HDF5_SUBNORMAL_CARRY_LOST
+#define ROW_TO_F32(NAME, ...) [FPCONV_##NAME] = {POLICIES(F32, NAME)},
+#define ROW_TO_F64(NAME, ...) [FPCONV_##NAME] = {POLICIES(F64, NAME)},
+#define ROW_FROM_WIDE(NAME, ...)              \
+    [FPCONV_##NAME] = {                       \
+        [FPCONV_F32] = {ROUNDING(NAME, F32)}, \
+        [FPCONV_F64] = {ROUNDING(NAME, F64)}, \
     },
 
-static const fp_kernel_table table = {[FPCONV_F32] = {FPCONV_FORMATS(ROW_TO_F32)},
-                                      [FPCONV_F64] = {FPCONV_FORMATS(ROW_TO_F64)},
-                                      FPCONV_NARROW_FORMATS(ROW_FROM_WIDE)};
+static const fp_kernel_table table = {
+    [FPCONV_F32] = {FPCONV_FORMATS(ROW_TO_F32)},
+    [FPCONV_F64] = {FPCONV_FORMATS(ROW_TO_F64)},
+    FPCONV_NARROW_FIELD_FORMATS(ROW_FROM_WIDE)[FPCONV_HIF8] = {
+        [FPCONV_F32] = {POLICIES(HIF8, F32)}, [FPCONV_F64] = {POLICIES(HIF8, F64)}}};
 
 static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4, pack_6,
                                                       unpack_6, {NULL},   NULL};

@@ -122,7 +122,7 @@ LANES vec quantize_lanes(vec doubled, uint32_t excess, fpconv_format element)
     const vec low = u16_sub_saturate(doubled, u32_set(excess));
     const vec quotients = u16_add(low, u16_set((127 - ORDINARY_CODE_MIN) << 8));
     const vec clamped = clamp_magnitude(quotients, FPCONV_BF16, element, FPCONV_OCP_SAT);
-    return round_to_code(clamped, FPCONV_BF16, element, false);
+    return round_to_code(clamped, FPCONV_BF16, element, FPCONV_OCP);
 }
 
 LANES uint32_t quantize_mx_blocks(fpconv_format element, char *dst, uint8_t *restrict scales,

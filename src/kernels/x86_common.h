@@ -39,6 +39,18 @@ LANES mask16 u16_greater(vec a, vec b)
     return s16_greater(vec_xor(a, flip), vec_xor(b, flip));
 }
 
+/* Have they no set bit in common? */
+LANES mask16 u16_are_disjoint(vec a, vec b)
+{
+    return u16_equal(vec_and(a, b), u16_set(0));
+}
+
+/* (a + 1) / 2 */
+LANES vec u16_half_up(vec a)
+{
+    return MM(avg_epu16)(a, u16_set(0));
+}
+
 /* a | (b != 0) */
 LANES vec u32_or_nonzero_bit(vec a, vec b)
 {
@@ -90,6 +102,12 @@ LANES vec f64_min(vec a, vec b)
 LANES vec f64_max(vec a, vec b)
 {
     return (vec)MM(max_pd)((vec_f64)a, (vec_f64)b);
+}
+
+/* All bits where a is less. */
+LANES vec f64_less(vec a, vec b)
+{
+    return (vec)((vec_f64)a < (vec_f64)b);
 }
 
 #define s16_min MM(min_epi16)

@@ -1,0 +1,23 @@
+/*
+ * internal.h - what the HDF5 plugin asks of the core beyond its public interface
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Exported from the library, but for nobody else: not installed, and it may change with any
+ * version, which the plugin shares.
+ */
+#ifndef FPCONV_SRC_INTERNAL_H
+#define FPCONV_SRC_INTERNAL_H
+
+#include "formats.h"
+
+/*
+ * As fpconv_convert_strided, by any policy of formats.h too, for arguments that are known
+ * to be good.  In place, dst may be lower than src, if no element grows: what is read is
+ * read before it is overwritten.
+ */
+FPCONV_API void fp_convert(fpconv_format dst_format, void *dst, ptrdiff_t dst_stride,
+                           fpconv_format src_format, const void *src, ptrdiff_t src_stride,
+                           size_t n, fpconv_policy policy);
+
+#endif /* FPCONV_SRC_INTERNAL_H */
