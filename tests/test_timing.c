@@ -117,8 +117,8 @@ static void test_few_rounds(void **state)
         unresolved += strcmp(verdict, "unresolved") == 0;
         wrong += strcmp(verdict, "OVER") == 0;
     }
-    assert_in_range(unresolved, 500, 1000);
-    assert_in_range(wrong, 0, 25);
+    assert_true(unresolved >= 500);
+    assert_true(wrong <= 25);
     assert_string_equal(judge_noisy(3, 0.5, &random), "unresolved");
 }
 
@@ -143,7 +143,7 @@ static void test_coverage(void **state)
             const struct estimate e = timing_ratio(&c[2], c, 2);
             held += e.low <= truth && truth <= e.high;
         }
-        assert_in_range(held, TRIALS / 1000 * 945, TRIALS);
+        assert_true(held >= TRIALS / 1000 * 945);
     }
 }
 
@@ -206,7 +206,7 @@ static void test_slower_run(void **state)
     c[1] = (struct contender){.run = multiply, .context = &more};
     c[2] = (struct contender){.run = multiply, .context = &once};
     timing_compare(c, 3);
-    assert_in_range(c[0].rounds, 3, TIMING_ROUNDS_MAX);
+    assert_true(c[0].rounds >= 3 && c[0].rounds <= TIMING_ROUNDS_MAX);
     assert_string_equal(report_judge(timing_ratio(&c[1], &c[0], 1), 1, 1), "OVER");
     assert_string_not_equal(report_judge(timing_ratio(&c[2], &c[0], 1), 1, 1), "OVER");
 }
