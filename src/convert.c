@@ -16,8 +16,8 @@
 
 /*
  * Elements of a tile.  Its buffers take 5 KiB of stack, and with the records of three
- * tiles stay in the L1 cache.  A multiple of 64, so that the records of all tiles begin at
- * the same place in a cache line.
+ * tiles stay in the L1 cache.  A multiple of 128, which are whole periods of lines (struct
+ * fp_record_map), so that the records of all tiles begin at the same place in one.
  */
 enum { TILE = 256, TILE_BYTES = TILE * 8 };
 
@@ -129,56 +129,92 @@ static const struct fp_record_kernels *find_record_kernels(const struct side *si
     return suits ? fp_cpu_records() : NULL;
 }
 
-/* A side's elements into a tile, where they are contiguous. */
-struct gatherer {
+/* Of the elements of a tile those that are moved by whole cache lines, and before and
+ * behind them those that are moved one at a time; the one that reaches into the lines or
+ * out of them may be in either. */
+struct parts {
+    size_t head, periods, tail;
+};
+
+/* The records of a side, whose elements are gathered into tiles or scattered from them. */
+struct records {
     const struct side *side;
     const struct fp_record_kernels *vector; /* NULL: an element at a time */
-    struct fp_gather_map map;
+    struct fp_record_map map;
+    size_t head;       /* elements that begin before the first whole line of a tile */
+    size_t head_bytes; /* what of them is before it */
+    struct parts of_tile;
 };
 
-static void prepare_gatherer(struct gatherer *g, const struct side *side, size_t n)
+static struct parts split_elements(const struct records *r, size_t n)
 {
-    g->side = side;
-    g->vector = find_record_kernels(side, n);
-    if (g->vector)
-        g->vector->map_gather(&g->map, (size_t)side->stride, side->size);
+    if (!r->vector || n < r->head)
+        return (struct parts){n, 0, 0};
+    const size_t periods = (n - r->head) / r->map.elements;
+    const size_t moved = r->head + periods * r->map.elements;
+    const bool last_reaches_out = r->head_bytes % r->side->size != 0;
+    return (struct parts){r->head, periods, n - moved + last_reaches_out};
 }
 
-static void gather(const struct gatherer *g, char *tile, const char *src, size_t n)
+static size_t bytes_to_line(const char *p)
 {
-    const size_t size = g->side->size;
-    if (is_contiguous(g->side))
-        memcpy(tile, src, n * size);
-    else if (g->vector)
-        g->vector->gather(tile, src, &g->map, n);
-    else
-        copy_strided(tile, (ptrdiff_t)size, src, g->side->stride, size, n);
+    return ((uintptr_t)0 - (uintptr_t)p) % FP_LINE_BYTES;
 }
 
-/* And out of one. */
-struct scatterer {
-    const struct side *side;
-    const struct fp_record_kernels *vector;
-    struct fp_scatter_map map;
-};
-
-static void prepare_scatterer(struct scatterer *s, const struct side *side, const char *dst,
-                              size_t n)
+/* Of n elements; the first is at `first`. */
+static void find_records(struct records *r, const struct side *side, const char *first, size_t n,
+                         bool scatters)
 {
-    s->side = side;
-    s->vector = find_record_kernels(side, n);
-    if (s->vector)
-        s->vector->map_scatter(&s->map, dst, (size_t)side->stride, side->size);
+    r->side = side;
+    r->vector = find_record_kernels(side, n);
+    r->head = r->head_bytes = 0;
+    if (r->vector) {
+        const size_t stride = (size_t)side->stride, size = side->size;
+        const size_t records = bytes_to_line(first) / stride, rest = bytes_to_line(first) % stride;
+        r->head = records + (rest > 0);
+        r->head_bytes = records * size + (rest < size ? rest : size);
+        if (scatters)
+            r->vector->map_scatter(&r->map, rest, stride, size);
+        else
+            r->vector->map_gather(&r->map, rest, stride, size);
+    }
+    r->of_tile = split_elements(r, TILE);
 }
 
-static void scatter(const struct scatterer *s, char *dst, const char *tile, size_t n,
-                    ptrdiff_t ahead)
+/* Parts that are empty are not even looked at: that would take 25 ns a tile. */
+static void gather(const struct records *r, char *tile, const char *src, size_t n, ptrdiff_t ahead)
 {
-    const size_t size = s->side->size;
-    if (s->vector)
-        s->vector->scatter(dst, tile, &s->map, n, ahead);
-    else
-        copy_strided(dst, s->side->stride, tile, (ptrdiff_t)size, size, n);
+    const ptrdiff_t size = (ptrdiff_t)r->side->size, stride = r->side->stride;
+    if (stride == size) {
+        memcpy(tile, src, n * r->side->size);
+        return;
+    }
+    const struct parts parts = n == TILE ? r->of_tile : split_elements(r, n);
+    const ptrdiff_t tail = (ptrdiff_t)(n - parts.tail);
+    if (parts.head > 0)
+        copy_strided(tile, size, src, stride, r->side->size, parts.head);
+    if (parts.periods > 0)
+        r->vector->gather(tile + r->head_bytes, src + bytes_to_line(src), &r->map, parts.periods,
+                          ahead);
+    if (parts.tail > 0)
+        copy_strided(tile + tail * size, size, src + tail * stride, stride, r->side->size,
+                     parts.tail);
+}
+
+static void scatter(const struct records *r, char *dst, const char *tile, size_t n, ptrdiff_t ahead,
+                    bool fetches_all)
+{
+    const ptrdiff_t size = (ptrdiff_t)r->side->size, stride = r->side->stride;
+    const struct parts parts = n == TILE ? r->of_tile : split_elements(r, n);
+    const ptrdiff_t tail = (ptrdiff_t)(n - parts.tail);
+    if (parts.head > 0)
+        copy_strided(dst, stride, tile, size, r->side->size, parts.head);
+    if (parts.periods > 0)
+        r->vector->scatter(dst + bytes_to_line(dst), tile + r->head_bytes, &r->map, parts.periods,
+                           ahead, fetches_all);
+    if (parts.tail > 0)
+        copy_strided(dst + tail * stride, stride, tile + tail * size, size, r->side->size,
+                     parts.tail);
 }
 
 /* How a pair is converted: by one kernel, or by two with f32 in between. */
@@ -227,17 +263,16 @@ static size_t tile_elements(const struct tiles *tiles, size_t turn)
 }
 
 /*
- * How far ahead lie the records that are to be fetched while a tile is scattered: those
- * of the next one; or in place, where that one has been gathered by then, of the one after.
- * Nothing behind the last record, which somebody else may be using.
+ * How far ahead lie the records of the tile that comes so many turns later; 0 if there is no
+ * whole one: nothing is fetched behind the last record, which somebody else may be using.
  */
-static ptrdiff_t fetch_distance(const struct tiles *tiles, size_t turn, bool in_place,
+static ptrdiff_t fetch_distance(const struct tiles *tiles, size_t turn, size_t later,
                                 ptrdiff_t stride)
 {
-    const size_t next = turn + (in_place ? 2 : 1);
-    if (next >= tiles->count || tile_elements(tiles, next) < TILE)
+    if (turn + later >= tiles->count || tile_elements(tiles, turn + later) < TILE)
         return 0;
-    return ((ptrdiff_t)tile_first(tiles, next) - (ptrdiff_t)tile_first(tiles, turn)) * stride;
+    return ((ptrdiff_t)tile_first(tiles, turn + later) - (ptrdiff_t)tile_first(tiles, turn)) *
+           stride;
 }
 
 /*
@@ -246,24 +281,31 @@ static ptrdiff_t fetch_distance(const struct tiles *tiles, size_t turn, bool in_
  * A tile is gathered before the one before it is scattered, lest loads wait for the stores
  * of what they load to leave the store buffer.  In place, no element is overwritten
  * before it is read: elements that move apart are converted from the last tile on.
+ *
+ * Meanwhile the records are fetched to which the next tile is scattered, or in place, where
+ * they have been gathered by then, the one after.  Then gathering takes its share of that: the
+ * caches move lines in the time between, too, and 16,384 f32 to f16 in records of 16 bytes
+ * take 0.37 ns each instead of 0.40 (Sapphire Rapids, L2 cache).
  */
 static __attribute__((noinline)) void convert_tiles(const struct route *route, char *dst,
                                                     const struct side *d, const char *src,
                                                     const struct side *s, size_t n)
 {
-    const bool in_place = dst == src;
+    const bool in_place = dst == src, shares_lines = in_place && d->stride == s->stride;
     const bool gathers = in_place || !is_contiguous(s), scatters = !is_contiguous(d);
     const struct tiles tiles = {n, n / TILE + (n % TILE != 0),
                                 in_place && magnitude(d->stride) > magnitude(s->stride)};
-    _Alignas(64) char in[TILE_BYTES + FP_TILE_MARGIN];
-    _Alignas(64) char out_and_margins[FP_TILE_MARGIN + TILE_BYTES + FP_TILE_MARGIN];
-    char *const out = out_and_margins + FP_TILE_MARGIN;
-    struct gatherer gatherer;
-    struct scatterer scatterer;
-    if (gathers)
-        prepare_gatherer(&gatherer, s, n);
+    _Alignas(64) char in_and_margins[FP_LINE_BYTES + TILE_BYTES + FP_LINE_BYTES];
+    _Alignas(64) char out[TILE_BYTES + FP_LINE_BYTES];
+    char *in = in_and_margins;
+    struct records src_records, dst_records;
+    if (gathers) {
+        find_records(&src_records, s, src, n, false);
+        /* so that vectors out of whole lines are aligned there */
+        in += FP_LINE_BYTES - src_records.head_bytes % FP_LINE_BYTES;
+    }
     if (scatters)
-        prepare_scatterer(&scatterer, d, dst, n);
+        find_records(&dst_records, d, dst, n, true);
 
     for (size_t turn = 0; turn < tiles.count; turn++) {
         const ptrdiff_t first = (ptrdiff_t)tile_first(&tiles, turn);
@@ -271,13 +313,15 @@ static __attribute__((noinline)) void convert_tiles(const struct route *route, c
         const char *from = src + first * s->stride;
         const size_t count = tile_elements(&tiles, turn);
         if (gathers && turn == 0)
-            gather(&gatherer, in, from, count);
+            gather(&src_records, in, from, count, 0);
         run_route(route, scatters ? out : to, gathers ? in : from, count);
         if (gathers && turn + 1 < tiles.count)
-            gather(&gatherer, in, src + (ptrdiff_t)tile_first(&tiles, turn + 1) * s->stride,
-                   tile_elements(&tiles, turn + 1));
+            gather(&src_records, in, src + (ptrdiff_t)tile_first(&tiles, turn + 1) * s->stride,
+                   tile_elements(&tiles, turn + 1),
+                   shares_lines ? fetch_distance(&tiles, turn + 1, 1, s->stride) : 0);
         if (scatters)
-            scatter(&scatterer, to, out, count, fetch_distance(&tiles, turn, in_place, d->stride));
+            scatter(&dst_records, to, out, count,
+                    fetch_distance(&tiles, turn, in_place ? 2 : 1, d->stride), !shares_lines);
     }
 }
 

@@ -26,56 +26,49 @@ typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FP_
 
 /*
  * Elements of records, `stride` bytes apart, to and from a tile, where they are
- * contiguous, by vectors of 64 bytes.  A stride is larger than an element and one that
- * fp_record_lines knows.  No byte of the records that is not an element's is accessed;
- * of the tile, FP_TILE_MARGIN bytes before and behind may be read or written.
+ * contiguous, by whole cache lines.  A stride is larger than an element and one that
+ * fp_record_lines knows.  No byte of the records that is not an element's is accessed.
  */
-enum { FP_TILE_MARGIN = 64, FP_RECORD_LINES_MAX = 3 };
+enum { FP_LINE_BYTES = 64, FP_RECORD_LINES_MAX = 4 };
 
-/* Cache lines of 64 bytes after which records lie in them as before: 1 for 2, 4, 8 and 16
- * bytes, 3 for 3, 6 and 12.  0 for others: records of 20, 24, 28 and 32 bytes were tried
- * and took longer by vectors than an element at a time. */
+/* A period: so many lines after which records lie in them as before, 3 for records of 3, 6
+ * and 12 bytes, 4 for those of 2, 4, 8 and 16.  0 for others: records of 20, 24, 28 and 32
+ * bytes were tried and took longer by vectors than an element at a time. */
 static inline size_t fp_record_lines(size_t stride)
 {
     if (stride < 2 || stride > 16)
         return 0;
     while (stride % 2 == 0)
         stride /= 2;
-    return stride <= FP_RECORD_LINES_MAX ? stride : 0;
+    return stride == 1 ? 4 : stride == 3 ? 3 : 0;
 }
 
-/* How they are gathered: so many at a time, a window, as lie within a vector. */
-struct fp_gather_map {
-    size_t stride, size;
-    size_t elements;   /* of a window */
-    uint64_t bytes;    /* a bit for each of theirs in it */
-    uint8_t order[64]; /* for each byte of the tile its place in the window, over and over */
+/* How elements lie in the lines of a period and in the part of the tile that has them. */
+struct fp_record_map {
+    size_t lines, elements, tile_bytes;  /* of a period */
+    bool are_apart;                      /* no two lines have elements in the same places */
+    bool are_even;                       /* elements are whole pairs of a line's bytes */
+    uint64_t bytes[FP_RECORD_LINES_MAX]; /* of each line a bit for each of the elements' */
+    size_t in_tile[FP_RECORD_LINES_MAX]; /* where they start there */
+    uint8_t order[FP_RECORD_LINES_MAX][FP_LINE_BYTES];
 };
 
-/* How they are scattered: a cache line at a time, of those after which the elements lie
- * as before. */
-struct fp_scatter_map {
-    size_t stride, size;
-    size_t lines, tile_bytes; /* of a period */
-    struct {
-        uint64_t bytes;    /* a bit for each of the elements' */
-        ptrdiff_t in_tile; /* where they start there */
-    } line[FP_RECORD_LINES_MAX];
-    uint8_t order[FP_RECORD_LINES_MAX][64]; /* for each byte its place from there on */
-};
-
+/*
+ * `first` is the byte of a record with which the lines begin.  The tile begins with the
+ * first byte of theirs that is an element's, be it in the middle of one, and may be read
+ * and written FP_LINE_BYTES beyond the periods' elements.
+ *
+ * Lines that are `ahead` bytes further on are fetched meanwhile, to be written later (0:
+ * none): by scattering the first two of each period or all, by gathering the others.
+ */
 struct fp_record_kernels {
-    void (*map_gather)(struct fp_gather_map *map, size_t stride, size_t size);
-    void (*gather)(void *restrict tile, const void *restrict records,
-                   const struct fp_gather_map *map, size_t n);
-
-    /* The map serves every address that differs from `records` by a multiple of 64. */
-    void (*map_scatter)(struct fp_scatter_map *map, const void *records, size_t stride,
-                        size_t size);
-
-    /* The lines that are `ahead` bytes further on are fetched, to be written later. */
-    void (*scatter)(void *restrict records, const void *restrict tile,
-                    const struct fp_scatter_map *map, size_t n, ptrdiff_t ahead);
+    void (*map_gather)(struct fp_record_map *map, size_t first, size_t stride, size_t size);
+    void (*map_scatter)(struct fp_record_map *map, size_t first, size_t stride, size_t size);
+    void (*gather)(void *restrict tile, const void *restrict lines, const struct fp_record_map *map,
+                   size_t periods, ptrdiff_t ahead);
+    void (*scatter)(void *restrict lines, const void *restrict tile,
+                    const struct fp_record_map *map, size_t periods, ptrdiff_t ahead,
+                    bool fetches_all);
 };
 
 /* So few elements are faster by the codec than as a vector of their own. */

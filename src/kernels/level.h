@@ -391,7 +391,7 @@ static void convert_streamed(fp_kernel *kernel, void *restrict dst, size_t dst_s
 #define convert_streamed NULL
 #endif
 #ifdef VEC_HAS_RECORDS
-static const struct fp_record_kernels record_kernels = {map_gather, gather, map_scatter, scatter};
+static const struct fp_record_kernels record_kernels = {map_gather, map_scatter, gather, scatter};
 #define RECORD_KERNELS &record_kernels
 #else
 #define RECORD_KERNELS NULL
