@@ -43,7 +43,7 @@ static bool cpu_has_avx512(void)
     return cpu_has_avx2() && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512vbmi2");
+           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2");
 }
 #endif
 
@@ -87,6 +87,8 @@ static unsigned choose_level(void)
     return level;
 }
 
+_Atomic(const fp_kernel_table *) fp_cpu_table;
+
 /* The level in use, plus one; 0 before the first call.  Threads that meet here
  * choose the same, so that no lock is needed. */
 static unsigned current_level(void)
@@ -96,6 +98,8 @@ static unsigned current_level(void)
     if (level == 0) {
         level = choose_level() + 1;
         atomic_store_explicit(&chosen, level, memory_order_relaxed);
+        atomic_store_explicit(&fp_cpu_table, levels[level - 1].kernels->table,
+                              memory_order_relaxed);
     }
     return level - 1;
 }

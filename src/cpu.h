@@ -6,6 +6,8 @@
 #ifndef FPCONV_SRC_CPU_H
 #define FPCONV_SRC_CPU_H
 
+#include <stdatomic.h>
+
 #include "kernels/kernels.h"
 
 /*
@@ -14,6 +16,9 @@
  * same.
  */
 fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy policy);
+
+/* The table of the level in use alone, without those below; NULL before that is chosen. */
+extern _Atomic(const fp_kernel_table *) fp_cpu_table;
 
 /* Records and convert_streamed of the level in use, or NULL. */
 const struct fp_record_kernels *fp_cpu_records(void);

@@ -44,8 +44,8 @@ static bool cpu_has(const char *level)
 {
 #if defined(__x86_64__)
     static const char *const avx2[] = {"avx2", "f16c", "fma"};
-    static const char *const avx512[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl",
-                                         "avx512vbmi"};
+    static const char *const avx512[] = {"avx512f",    "avx512bw",     "avx512dq", "avx512vl",
+                                         "avx512vbmi", "avx512_vbmi2", "bmi2"};
     bool has = true;
     if (strcmp(level, "avx2") == 0 || strcmp(level, "avx512") == 0)
         for (size_t i = 0; i < ARRAY_COUNT(avx2); i++)

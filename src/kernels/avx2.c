@@ -153,10 +153,12 @@ LANES __m128i f32_to_f16(vec f32)
     return _mm256_cvtps_ph(_mm256_castsi256_ps(f32), _MM_FROUND_TO_NEAREST_INT);
 }
 
-LANES void store_f16(void *dst, vec f32)
+LANES void store_f16(char *dst, vec a, vec b, bool joined)
 {
-    const __m128i f16 = f32_to_f16(f32);
-    memcpy(dst, &f16, sizeof(f16));
+    const __m128i low = f32_to_f16(a), high = f32_to_f16(b);
+    (void)joined;
+    memcpy(dst, &low, sizeof(low));
+    memcpy(dst + sizeof(low), &high, sizeof(high));
 }
 
 LANES vec f32_through_f16(vec f32)

@@ -71,7 +71,7 @@ struct fp_record_kernels {
                     bool fetches_all);
 };
 
-/* So few elements are faster by the codec than as a vector of their own. */
+/* So few elements are faster by the codec than as a block that is copied. */
 enum { CODEC_ELEMENTS_MAX = 3 };
 
 /* Converts n elements of these sizes by `kernel`, and stores the results past the

@@ -182,6 +182,60 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
 }
 
 /*
+ * A few elements are converted by themselves, without the loop over blocks.
+ *
+ * With masked accesses as a block of which only these are loaded and stored, and of which the
+ * compiler leaves out what the first FEW do not need: 16 f32 to e4m3 take 8 ns instead of 21,
+ * and 1 takes no longer.
+ */
+#ifdef VEC_HAS_MASKED_MEMORY
+enum { FEW = 16 };
+
+LANES bool are_few(fpconv_format dst_format, fpconv_format src_format, size_t n)
+{
+    (void)dst_format, (void)src_format;
+    return n <= FEW;
+}
+
+LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                       const char *src, size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    const size_t block = block_elements(dst_format, src_format);
+    const struct hif8_tables *tables = find_tables(dst_format, src_format);
+    if (uses_tables(dst_format, src_format) && !tables) { /* another thread is making them */
+        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+        return;
+    }
+    const uint64_t which = first_bytes(n);
+    _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
+    for (size_t i = 0; i < block * src_size / VEC_BYTES; i++) {
+        const size_t first = i * VEC_BYTES / src_size;
+        vec_store(in + i * VEC_BYTES,
+                  first < FEW ? vec_load_where(src + i * VEC_BYTES, which >> first, src_size)
+                              : u8_set(FILL_BYTE));
+    }
+    convert_block(tables, dst_format, out, src_format, in, policy, 2 * FEW <= block ? 1 : 2);
+    for (size_t i = 0; i * VEC_BYTES < FEW * dst_size; i++)
+        vec_store_where(dst + i * VEC_BYTES, vec_load(out + i * VEC_BYTES),
+                        which >> (i * VEC_BYTES / dst_size), dst_size);
+}
+#else
+/* Otherwise by the codec, where it has the pair. */
+LANES bool are_few(fpconv_format dst_format, fpconv_format src_format, size_t n)
+{
+    return n <= CODEC_ELEMENTS_MAX &&
+           (fp_format_is_wide(dst_format) || fp_format_is_wide(src_format));
+}
+
+LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                       const char *src, size_t n, fpconv_policy policy)
+{
+    (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+}
+#endif
+
+/*
  * The rest of an array, less than a block, by the same code on a block that it is
  * copied to: results cannot depend on the position.  The copy is written in whole
  * vectors, as it will be read: a load from several smaller stores would wait for
@@ -194,10 +248,6 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    if (n <= CODEC_ELEMENTS_MAX && (*fp_kernels_portable.table)[dst_format][src_format][policy]) {
-        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
-        return;
-    }
     const size_t half = block / 2;
     const bool is_halved = (src_format == FPCONV_F64 && dst_size < sizeof(float)) ||
                            (dst_format == FPCONV_F64 && src_size == sizeof(uint16_t));
@@ -239,34 +289,43 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
     return dst_format == FPCONV_F32 && src_format == FPCONV_F64 ? MXCSR_DEFAULT : 0;
 }
 
-#define CALL_GUARDED(DST, SRC, call)                                      \
-    const unsigned guarding = guarding_mxcsr(FPCONV_##DST, FPCONV_##SRC); \
-    const unsigned mxcsr = guarding ? _mm_getcsr() : 0;                   \
-    if (guarding)                                                         \
-        _mm_setcsr(guarding);                                             \
-    call;                                                                 \
-    if (guarding)                                                         \
-        _mm_setcsr(mxcsr);
+#define CALL_GUARDED(DST, SRC, call)                                          \
+    do {                                                                      \
+        const unsigned guarding = guarding_mxcsr(FPCONV_##DST, FPCONV_##SRC); \
+        const unsigned mxcsr = guarding ? _mm_getcsr() : 0;                   \
+        if (guarding)                                                         \
+            _mm_setcsr(guarding);                                             \
+        call;                                                                 \
+        if (guarding)                                                         \
+            _mm_setcsr(mxcsr);                                                \
+    } while (0)
 #else
-#define CALL_GUARDED(DST, SRC, call) call;
+#define CALL_GUARDED(DST, SRC, call) call
 #endif
 
-#define DEFINE_KERNEL(DST, SRC, POLICY)                                                    \
-    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_loop(                \
-        void *dst, const void *src, size_t n)                                              \
-    {                                                                                      \
-        const size_t rest =                                                                \
-            convert_blocks(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);      \
-        const size_t done = n - rest;                                                      \
-        if (rest > 0)                                                                      \
-            convert_rest(SRC##_to_##DST##_##POLICY##_loop, FPCONV_##DST,                   \
-                         (char *)dst + done * fp_formats[FPCONV_##DST].size, FPCONV_##SRC, \
-                         (const char *)src + done * fp_formats[FPCONV_##SRC].size, rest,   \
-                         FPCONV_##POLICY);                                                 \
-    }                                                                                      \
-    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)            \
-    {                                                                                      \
-        CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n))              \
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                                          \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n);                 \
+    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_loop(                      \
+        void *dst, const void *src, size_t n)                                                    \
+    {                                                                                            \
+        const size_t rest =                                                                      \
+            convert_blocks(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);            \
+        char *dst_rest = (char *)dst + (n - rest) * fp_formats[FPCONV_##DST].size;               \
+        const char *src_rest = (const char *)src + (n - rest) * fp_formats[FPCONV_##SRC].size;   \
+        if (rest == 0)                                                                           \
+            return;                                                                              \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, rest))                                           \
+            SRC##_to_##DST##_##POLICY(dst_rest, src_rest, rest);                                 \
+        else                                                                                     \
+            convert_rest(SRC##_to_##DST##_##POLICY##_loop, FPCONV_##DST, dst_rest, FPCONV_##SRC, \
+                         src_rest, rest, FPCONV_##POLICY);                                       \
+    }                                                                                            \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)                  \
+    {                                                                                            \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                              \
+            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);               \
+        else                                                                                     \
+            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));               \
     }
 #define DEFINE_POLICIES(DST, SRC) \
     DEFINE_KERNEL(DST, SRC, HDF5) \

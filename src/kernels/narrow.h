@@ -621,8 +621,8 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
         for (int i = 0; i < 2 * halves; i++)
             x[i] = load_as_f32(src + (size_t)i * LANES_32 * size, src_format);
         adjust_for_f16(x, policy, nan_possible);
-        for (int i = 0; i < 2 * halves; i++)
-            store_f16(dst + i * VEC_BYTES / 2, x[i]);
+        for (int i = 0; i < halves; i++)
+            store_f16(dst + i * VEC_BYTES, x[2 * i], x[2 * i + 1], halves == 1);
         return;
     }
 #endif
