@@ -595,7 +595,7 @@ static void run_calls(void *context)
  */
 static struct estimate small_ns(const struct contender *c)
 {
-    return timing_times(timing_quantile(c, 0.25), 1e9 / CALLS);
+    return timing_times(timing_quantile(c, 0.25), 1e9 / (double)CALLS);
 }
 
 static struct contender small_contender(struct small_call *call, struct pair pair, size_t n,

@@ -133,7 +133,7 @@ static void test_coverage(void **state)
     enum { SERIES = 400, TRIALS = 4000 };
     for (int i = 0; i < SERIES; i++) {
         make_noisy(c, TIMING_ROUNDS_MAX, 1, &random);
-        truth += timing_ratio(&c[2], c, 2).value / SERIES;
+        truth += timing_ratio(&c[2], c, 2).value / (double)SERIES;
     }
     const size_t rounds[] = {9, 15, 101};
     for (size_t r = 0; r < sizeof(rounds) / sizeof(rounds[0]); r++) {
