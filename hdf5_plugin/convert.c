@@ -185,8 +185,8 @@ static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t 
 
 /*
  * As long as nothing is denormalised, carries are kept.  Whether something is, the results
- * tell in less time than the sources do; so they are looked at first, and if they may be,
- * the sources.  Returns how many elements it converted.
+ * tell in less time than the sources do; so they are looked at first, unless they take the
+ * sources' place.  Returns how many elements it converted.
  *
  * A piece is about as long as what lies before it, so that in place results half as wide as
  * the sources overwrite none of the piece; and little is done in vain.
@@ -194,21 +194,20 @@ static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t 
 static size_t convert_normal_piece(const struct h5_pair *pair, char *out, const char *codes,
                                    size_t before, size_t n, bool *denormal_seen)
 {
-    enum { PIECE_MIN = 512, PIECE_MAX = TILE_BYTES / 2 };
-    _Alignas(64) char room[TILE_BYTES];
+    enum { PIECE_MIN = 512, PIECE_MAX = 4096 };
     const size_t grown = before < PIECE_MIN ? PIECE_MIN : before < PIECE_MAX ? before : PIECE_MAX;
-    size_t count = n < grown ? n : grown;
-    const size_t out_bytes = count * pair->dst->size;
-    char *const results = are_apart(out, out_bytes, codes, count * pair->src->size) ? out : room;
-    convert_packed(pair, results, codes, count, FPCONV_HDF5);
-    if (fp_h5_may_be_denormal(pair, results, count)) {
-        const size_t normal = fp_h5_count_before_denormal(pair, codes, count);
-        *denormal_seen = normal < count;
-        count = normal;
+    const size_t count = n < grown ? n : grown;
+    const bool apart = are_apart(out, count * pair->dst->size, codes, count * pair->src->size);
+    if (apart) {
+        convert_packed(pair, out, codes, count, FPCONV_HDF5);
+        if (!fp_h5_may_be_denormal(pair, out, count))
+            return count;
     }
-    if (results != out)
-        memcpy(out, results, count * pair->dst->size);
-    return count;
+    const size_t normal = fp_h5_count_before_denormal(pair, codes, count);
+    *denormal_seen = normal < count;
+    if (!apart)
+        convert_packed(pair, out, codes, normal, FPCONV_HDF5);
+    return normal;
 }
 
 /*
@@ -227,12 +226,14 @@ static void convert_subnormal_f16(const struct h5_pair *pair, char *out, const c
     _Alignas(64) char kept[TILE_BYTES], lost[TILE_BYTES];
     for (size_t count; n > 0; n -= count, out += count * sizeof(uint16_t)) {
         count = n < PIECE ? n : PIECE;
-        convert_packed(pair, kept, codes, count, FPCONV_HDF5);
-        if (fp_h5_may_be_denormal(pair, kept, count)) {
+        if (fp_h5_count_before_denormal(pair, codes, count) == count) {
+            convert_packed(pair, out, codes, count, FPCONV_HDF5);
+        } else {
+            convert_packed(pair, kept, codes, count, FPCONV_HDF5);
             convert_packed(pair, lost, codes, count, FPCONV_HDF5_CARRY_LOST);
             fp_h5_take_where_subnormal(pair, kept, lost, codes, count);
+            memcpy(out, kept, count * sizeof(uint16_t));
         }
-        memcpy(out, kept, count * sizeof(uint16_t));
         codes += count * sizeof(uint16_t);
     }
 }

@@ -63,9 +63,9 @@ struct h5_findings {
 
 /* Which magnitudes, as codes, the library counts as denormalised. */
 struct h5_denormals {
-    uint64_t lowest, width; /* sources whose results are: from the lowest on */
-    uint64_t source_width;  /* sources that are: from 1 on */
-    uint64_t result_end;    /* what either is converted to is below it, as are zeros */
+    uint64_t source_width;              /* sources that are: from 1 on */
+    uint64_t lowest, width;             /* whose results are, too, as far as not among those */
+    uint64_t result_lowest, result_end; /* what either is converted to is not outside */
 };
 
 struct h5_pair {

@@ -164,21 +164,24 @@ struct h5_denormals fp_h5_denormals_of(const struct h5_pair *pair)
     const int normal = min_exponent(dst), source_normal = min_exponent(src);
     const uint64_t rounded = power_of_2(src, normal - 1 - fp_formats[dst].fraction_bits);
     const uint64_t lowest = rounded > 0 ? rounded : 1; /* zero does not count */
-    const uint64_t end = power_of_2(src, normal);
+    const uint64_t end = power_of_2(src, normal), source_end = power_of_2(src, source_normal);
+    const bool overlap = lowest <= source_end && end > lowest;
     return (struct h5_denormals){
         .lowest = lowest,
-        .width = end > lowest ? end - lowest : 0,
-        .source_width = power_of_2(src, source_normal) - 1,
+        .width = !overlap && end > lowest ? end - lowest : 0,
+        .source_width = (overlap && end > source_end ? end : source_end) - 1,
+        .result_lowest = fp_convert_code(dst, src, 1, FPCONV_HDF5) > 0 ? 1 : 0,
         .result_end = power_of_2(dst, normal > source_normal ? normal : source_normal) + 1,
     };
 }
 
 CLONES static bool may_be_denormal(const struct h5_pair *pair, const char *results, size_t n)
 {
-    const uint64_t mask = magnitude_mask(pair->dst->format), end = pair->denormals.result_end;
+    const uint64_t mask = magnitude_mask(pair->dst->format), from = pair->denormals.result_lowest;
+    const uint64_t width = pair->denormals.result_end - from;
     if (pair->dst->size == 1)
-        return u8_any_within(results, n, (uint8_t)mask, 0, (uint8_t)end);
-    return u16_any_within(results, n, (uint16_t)mask, 0, (uint16_t)end);
+        return u8_any_within(results, n, (uint8_t)mask, (uint8_t)from, (uint8_t)width);
+    return u16_any_within(results, n, (uint16_t)mask, (uint16_t)from, (uint16_t)width);
 }
 
 bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)

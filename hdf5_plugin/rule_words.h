@@ -32,18 +32,24 @@ INLINE bool NAME(any_within)(const char *x, size_t n, WORD mask, WORD from, WORD
     return least < width;
 }
 
+INLINE bool NAME(any_denormal)(const char *x, size_t n, WORD mask, const struct h5_denormals *d)
+{
+    return NAME(any_within)(x, n, mask, 1, (WORD)d->source_width) ||
+           (d->width > 0 && NAME(any_within)(x, n, mask, (WORD)d->lowest, (WORD)d->width));
+}
+
 /* How many come before the first that the library counts as denormalised. */
 INLINE size_t NAME(count_before)(const char *x, size_t n, WORD mask, const struct h5_denormals *d)
 {
     enum { BLOCK = 256 };
-    const WORD lowest = (WORD)d->lowest, width = (WORD)d->width;
-    const WORD source_width = (WORD)d->source_width;
     size_t i = 0;
-    while (n - i > BLOCK && !NAME(any_within)(x + i * sizeof(WORD), BLOCK, mask, lowest, width) &&
-           !NAME(any_within)(x + i * sizeof(WORD), BLOCK, mask, 1, source_width))
-        i += BLOCK;
-    while (i < n && (WORD)((NAME(load)(x, i) & mask) - lowest) >= width &&
-           (WORD)((NAME(load)(x, i) & mask) - 1) >= source_width)
+    while (i < n) {
+        const size_t block = n - i < BLOCK ? n - i : BLOCK;
+        if (NAME(any_denormal)(x + i * sizeof(WORD), block, mask, d))
+            break;
+        i += block;
+    }
+    while (i < n && !NAME(any_denormal)(x + i * sizeof(WORD), 1, mask, d))
         i++;
     return i;
 }

@@ -104,6 +104,12 @@ LANES vec vec_or_and(vec a, vec b, vec mask)
 #define u16_select(mask, a, b) _mm512_mask_blend_epi16(mask, b, a)
 #define u32_select(mask, a, b) _mm512_mask_blend_epi32(mask, b, a)
 
+/* The marked lanes as vec_merge gives them, the others b. */
+LANES vec u32_merge_where(mask32 where, vec bits, vec a, vec b)
+{
+    return _mm512_mask_ternarylogic_epi32(b, where, bits, a, 0xb8);
+}
+
 LANES vec u8_clear_where_zero(vec a, vec b)
 {
     return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(b, b), a);
@@ -272,6 +278,11 @@ LANES vec f32_fill_nan(vec value)
     return _mm512_mask_or_epi32(value, is_nan, value, u32_set(0x7fffffff));
 }
 
+LANES mask32 f32_either_is_nan(vec a, vec b)
+{
+    return _mm512_cmp_round_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q, _MM_FROUND_NO_EXC);
+}
+
 LANES vec f64_fill_nan(vec value)
 {
     const __mmask8 is_nan = _mm512_fpclass_pd_mask(_mm512_castsi512_pd(value), FPCLASS_NAN);
@@ -301,6 +312,11 @@ LANES void f64_scale_where(vec f64[2], mask32 where, vec factor)
 #define VEC_HAS_F64_TO_F32
 
 enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+
+LANES vec f32_multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm512_fmadd_round_ps((__m512)a, (__m512)b, (__m512)c, NEAREST);
+}
 
 LANES vec f64_add_nearest(vec a, vec b)
 {

@@ -446,18 +446,37 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 }
 
 /*
- * From what rounds to f16 as it should what keeps its exponent: with the fraction of the
- * rounded value, which is zero after a carry.  Half the smallest subnormal number still
- * rounds up to that, by its last bit.
+ * From an f32 and what it rounds to as an f16, one with the exponent of the former and the
+ * fraction of the latter, which is zero after a carry.  Half the smallest subnormal number
+ * still rounds up to that, by its last bit.
  */
-LANES vec f32_without_f16_carry(vec x, fpconv_policy policy)
+LANES vec f32_without_f16_carry(vec x, vec rounded, fpconv_policy policy)
 {
     const vec fraction = u32_set(0x007ffffe), normal_min = u32_set(0x38800000);
-    const vec lost = vec_merge(fraction, f32_through_f16(x), x);
     if (policy == FPCONV_HDF5_CARRY_LOST)
-        return lost;
+        return vec_merge(fraction, rounded, x);
     const vec magnitude = vec_clear(x, u32_set(0x80000000));
-    return u32_select(s32_greater(normal_min, magnitude), lost, x);
+    return u32_merge_where(s32_greater(normal_min, magnitude), fraction, rounded, x);
+}
+
+/* As adjust_for_f16.  What rounds to Inf, or is NaN, makes the sum of products with zero NaN,
+ * which is an operation less than to compare magnitudes. */
+LANES void adjust_for_f16_without_carry(vec x[4], fpconv_policy policy, bool nan_possible)
+{
+    vec lost[4], sum = u32_set(0);
+    for (int i = 0; i < 4; i++) {
+        const vec nudged = vec_or(x[i], u32_set(1)), rounded = f32_through_f16(nudged);
+        lost[i] = f32_without_f16_carry(nudged, rounded, policy);
+        sum = f32_multiply_add(rounded, u32_set(0), sum);
+    }
+    const bool ordinary = !mask_any(f32_either_is_nan(sum, sum));
+    for (int i = 0; i < 4; i++) {
+        if (!ordinary) {
+            const vec adjusted = f32_adjusted_for_f16(x[i], policy, nan_possible);
+            lost[i] = f32_without_f16_carry(adjusted, f32_through_f16(adjusted), policy);
+        }
+        x[i] = lost[i];
+    }
 }
 
 /* Does any round to f16's Inf, that is, is at least 65520, or NaN? */
@@ -479,12 +498,9 @@ LANES void adjust_for_f16(vec x[4], fpconv_policy policy, bool nan_possible)
     const bool ordinary = !f32s_reach_f16_inf(x);
     if (ordinary && !fp_policy_is_hdf5(policy))
         return;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         x[i] =
             ordinary ? vec_or(x[i], u32_set(1)) : f32_adjusted_for_f16(x[i], policy, nan_possible);
-        if (fp_policy_loses_carries(policy))
-            x[i] = f32_without_f16_carry(x[i], policy);
-    }
 }
 #endif
 
@@ -620,7 +636,10 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
         vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)};
         for (int i = 0; i < 2 * halves; i++)
             x[i] = load_as_f32(src + (size_t)i * LANES_32 * size, src_format);
-        adjust_for_f16(x, policy, nan_possible);
+        if (fp_policy_loses_carries(policy))
+            adjust_for_f16_without_carry(x, policy, nan_possible);
+        else
+            adjust_for_f16(x, policy, nan_possible);
         for (int i = 0; i < halves; i++)
             store_f16(dst + i * VEC_BYTES, x[2 * i], x[2 * i + 1], halves == 1);
         return;

@@ -28,6 +28,12 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 #define u16_increment u16_sub /* a mask is -1 */
 #define u16_decrement u16_add
 
+/* The marked lanes as vec_merge gives them, the others b. */
+LANES vec u32_merge_where(mask32 where, vec bits, vec a, vec b)
+{
+    return vec_merge(vec_and(bits, where), a, b);
+}
+
 LANES vec u8_clear_where_zero(vec a, vec b)
 {
     return vec_clear(a, u8_equal(b, u8_set(0)));
