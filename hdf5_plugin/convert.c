@@ -194,7 +194,7 @@ static bool are_apart(const char *out, size_t out_bytes, const char *in, size_t 
 static size_t convert_normal_piece(const struct h5_pair *pair, char *out, const char *codes,
                                    size_t before, size_t n, bool *denormal_seen)
 {
-    enum { PIECE_MIN = 512, PIECE_MAX = 4096 };
+    enum { PIECE_MIN = 512, PIECE_MAX = 8192 };
     const size_t grown = before < PIECE_MIN ? PIECE_MIN : before < PIECE_MAX ? before : PIECE_MAX;
     const size_t count = n < grown ? n : grown;
     const bool apart = are_apart(out, count * pair->dst->size, codes, count * pair->src->size);
@@ -238,6 +238,13 @@ static void convert_subnormal_f16(const struct h5_pair *pair, char *out, const c
     }
 }
 
+/* Then it makes no difference whether normal results lose carries: they are exact. */
+static bool rounds_only_subnormals(const struct h5_pair *pair)
+{
+    return fp_formats[pair->dst->format].fraction_bits >=
+           fp_formats[pair->src->format].fraction_bits;
+}
+
 /* `out` is apart from `codes`, or not behind it. */
 static void convert_losing_carries(const struct h5_pair *pair, char *out, const char *codes,
                                    size_t n, bool *denormal_seen)
@@ -248,6 +255,7 @@ static void convert_losing_carries(const struct h5_pair *pair, char *out, const 
         convert_subnormal_f16(pair, out, codes, n);
         return;
     }
+    *denormal_seen = *denormal_seen || rounds_only_subnormals(pair);
     while (pair->rule.carry == CARRY_STICKY && !*denormal_seen && done < n)
         done += convert_normal_piece(pair, out + done * dst_size, codes + done * src_size, done,
                                      n - done, denormal_seen);
