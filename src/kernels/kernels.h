@@ -16,9 +16,8 @@
 #include "../formats.h"
 
 /*
- * Converts n contiguous elements.  The buffers do not overlap, or dst == src
- * and the destination's elements are no wider than the source's: every element
- * is read before anything is stored at or beyond its place.  Any n, any alignment.
+ * Converts n contiguous elements.  The buffers do not overlap, or dst == src: every
+ * element is read before anything is stored at its place.  Any n, any alignment.
  */
 typedef void fp_kernel(void *dst, const void *src, size_t n);
 

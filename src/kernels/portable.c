@@ -9,11 +9,17 @@
 #include "kernels.h"
 #include "packing.h"
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Elements that grow are taken from the last one on, lest they overwrite others in place. */
+ALWAYS_INLINE size_t element_at(size_t turn, size_t n, bool grow)
+{
+    return grow ? n - 1 - turn : turn;
+}
+
 /* -------------------------------------------------------------------------- */
 /* hif8 by tables: 0.3 to 1.2 ns an element where the codec takes 12 to 18    */
 /* -------------------------------------------------------------------------- */
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE uint8_t hif8_from_f32(const struct hif8_scalar_tables *tables, uint32_t f32)
 {
@@ -40,7 +46,8 @@ ALWAYS_INLINE void convert_hif8_loop(const struct hif8_scalar_tables *tables,
 {
     const size_t dst_size = fp_formats[dst_format].size;
     const size_t src_size = fp_formats[src_format].size;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t turn = 0; turn < n; turn++) {
+        const size_t i = element_at(turn, n, dst_size > src_size);
         const uint64_t code = bits_load(src + i * src_size, src_size);
         uint64_t result;
         if (src_format == FPCONV_F32)
@@ -72,7 +79,8 @@ ALWAYS_INLINE void convert_loop(fpconv_format dst_format, char *dst, fpconv_form
     }
     const size_t dst_size = fp_formats[dst_format].size;
     const size_t src_size = fp_formats[src_format].size;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t turn = 0; turn < n; turn++) {
+        const size_t i = element_at(turn, n, dst_size > src_size);
         const uint64_t code = bits_load(src + i * src_size, src_size);
         bits_store(dst + i * dst_size, dst_size,
                    fp_convert_code(dst_format, src_format, code, policy));
