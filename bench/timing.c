@@ -127,10 +127,8 @@ void timing_compare(struct contender *contenders, size_t count)
     const double start = seconds_on(CLOCK_MONOTONIC);
     size_t rounds = 0;
     for (; wants_round(rounds, seconds_on(CLOCK_MONOTONIC) - start, count); rounds++)
-        for (size_t turn = 0; turn < count; turn++) {
-            struct contender *c = &contenders[rounds % 2 ? count - 1 - turn : turn];
-            c->samples[rounds] = time_sample(c);
-        }
+        for (size_t c = 0; c < count; c++)
+            contenders[c].samples[rounds] = time_sample(&contenders[c]);
     for (size_t c = 0; c < count; c++) {
         contenders[c].rounds = rounds;
         contenders[c].seconds = timing_quantile(&contenders[c], 0.5).value;

@@ -29,8 +29,9 @@ struct contender {
 
 /**
  * Times the contenders in turn, round after round, so that what slows the
- * machine down for a while slows all of them down; every other round backwards, so
- * that each meets the caches as any other leaves them.  Each has run before it is
+ * machine down for a while slows all of them down.  Always in the same order, so that each
+ * meets the caches as the one before it leaves them, and never as it left them itself, which
+ * is worth 2 % of a run in the L2 cache.  Each has run before it is
  * timed.  A run of a tenth of a millisecond or more is timed in CPU time, so that other
  * programs' turns on a busy machine do not count.  A run that is short against
  * the clock's resolution is repeated within a sample (not where it needs a
