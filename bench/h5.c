@@ -103,6 +103,19 @@ hid_t h5_type_of_general_loop(fpconv_format wide)
     return types[wide];
 }
 
+void h5_restore_values(void *conversion)
+{
+    const struct h5_conversion *c = conversion;
+    memcpy(c->buffer, c->values, c->src_bytes);
+}
+
+void h5_run_conversion(void *conversion)
+{
+    const struct h5_conversion *c = conversion;
+    h5_check(H5Tconvert(c->src_type, c->dst_type, c->n, c->buffer, NULL, H5P_DEFAULT),
+             "H5Tconvert failed");
+}
+
 bool h5_has_general_loop(fpconv_format format)
 {
     return format != FPCONV_HIF8;

@@ -32,6 +32,16 @@ hid_t h5_type(fpconv_format format);
  */
 hid_t h5_type_of_general_loop(fpconv_format wide);
 
+/** A call of H5Tconvert on a copy of some values, as a contender's context. */
+struct h5_conversion {
+    hid_t src_type, dst_type;
+    size_t n, src_bytes;
+    const void *values;
+    void *buffer; /**< room for the wider side */
+};
+void h5_restore_values(void *conversion); /**< a contender's `prepare` */
+void h5_run_conversion(void *conversion); /**< and its `run` */
+
 /** Does HDF5 have a loop of its own for the format?  (Not for the opaque hif8.) */
 bool h5_has_general_loop(fpconv_format format);
 

@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../src/formats.h"
 #include "h5.h"
@@ -17,26 +16,22 @@ enum { N_DEFAULT = 65536 }; /* in the L2 cache */
 static const double must_ratio = 1.5;
 
 struct conversion {
+    struct h5_conversion call;
     fpconv_h5_profile profile;
-    hid_t src_type, dst_type;
-    size_t n, src_bytes;
-    const void *values;
-    void *buffer;
 };
 
 /* Registers the profile, too: both contenders convert by the same path of HDF5. */
 static void prepare(void *context)
 {
-    const struct conversion *c = context;
+    struct conversion *c = context;
     h5_check(fpconv_h5_register_profile(c->profile, NULL), "cannot register fpconv's converters");
-    memcpy(c->buffer, c->values, c->src_bytes);
+    h5_restore_values(&c->call);
 }
 
 static void run(void *context)
 {
-    const struct conversion *c = context;
-    h5_check(H5Tconvert(c->src_type, c->dst_type, c->n, c->buffer, NULL, H5P_DEFAULT),
-             "H5Tconvert failed");
+    struct conversion *c = context;
+    h5_run_conversion(&c->call);
 }
 
 /* Is the pair one that IDENTICAL converts, not one that it leaves to the library? */
@@ -51,12 +46,11 @@ static bool is_taken(const fpconv_h5_report *report, fpconv_format dst, fpconv_f
     return false;
 }
 
-static void run_pair(struct conversion *base, fpconv_format dst, fpconv_format src,
+static void run_pair(const struct h5_conversion *call, fpconv_format dst, fpconv_format src,
                      const char *kind)
 {
-    struct conversion repaired = *base, identical = *base;
-    repaired.profile = FPCONV_H5_REPAIRED;
-    identical.profile = FPCONV_H5_IDENTICAL;
+    struct conversion repaired = {*call, FPCONV_H5_REPAIRED};
+    struct conversion identical = {*call, FPCONV_H5_IDENTICAL};
     struct contender contenders[] = {
         {.run = run, .prepare = prepare, .context = &repaired},
         {.run = run, .prepare = prepare, .context = &identical},
@@ -64,7 +58,7 @@ static void run_pair(struct conversion *base, fpconv_format dst, fpconv_format s
     const char *const src_name = fpconv_format_name(src), *const dst_name = fpconv_format_name(dst);
     report_progress("identical: %s -> %s", src_name, dst_name);
     timing_compare(contenders, 2);
-    const double scale = 1e9 / (double)base->n;
+    const double scale = 1e9 / (double)call->n;
     const double repaired_ns = contenders[0].seconds * scale;
     const double identical_ns = contenders[1].seconds * scale;
     const struct estimate ratio = timing_ratio(&contenders[1], &contenders[0], 1);
@@ -72,28 +66,29 @@ static void run_pair(struct conversion *base, fpconv_format dst, fpconv_format s
                  repaired_ns, identical_ns, report_estimate(ratio),
                  report_judge(ratio, must_ratio, must_ratio));
     report_record(json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "section", "identical", "src",
-                            src_name, "dst", dst_name, "data", kind, "n", (json_int_t)base->n,
+                            src_name, "dst", dst_name, "data", kind, "n", (json_int_t)call->n,
                             "repaired_ns", repaired_ns, "identical_ns", identical_ns));
 }
 
 /* A normal distribution; and one as wide as the destination's smallest normal value,
  * two thirds of which lie below that. */
-static void run_kinds(struct conversion *base, void *values, fpconv_format dst, fpconv_format src)
+static void run_kinds(struct h5_conversion *call, void *values, fpconv_format dst,
+                      fpconv_format src)
 {
-    base->src_type = h5_type(src);
-    base->dst_type = h5_type(dst);
-    base->src_bytes = base->n * fpconv_format_size(src);
-    bench_fill_normal(src, values, base->n, 1);
-    run_pair(base, dst, src, "normal");
-    bench_fill_normal(src, values, base->n, ldexp(1, 1 - fp_formats[dst].bias));
-    run_pair(base, dst, src, "subnormals");
+    call->src_type = h5_type(src);
+    call->dst_type = h5_type(dst);
+    call->src_bytes = call->n * fpconv_format_size(src);
+    bench_fill_normal(src, values, call->n, 1);
+    run_pair(call, dst, src, "normal");
+    bench_fill_normal(src, values, call->n, ldexp(1, 1 - fp_formats[dst].bias));
+    run_pair(call, dst, src, "subnormals");
 }
 
 void bench_identical(const struct request *request)
 {
     const size_t n = request->n ? request->n : N_DEFAULT;
     void *values = bench_allocate(n * sizeof(double));
-    struct conversion base = {
+    struct h5_conversion call = {
         .n = n,
         .values = values,
         .buffer = bench_allocate(n * sizeof(double)),
@@ -112,11 +107,11 @@ void bench_identical(const struct request *request)
             const fpconv_format src = (fpconv_format)s, dst = (fpconv_format)d;
             if (src != dst && !bench_is_wide(dst) && is_taken(&report, dst, src) &&
                 bench_wants_pair(request, src, dst))
-                run_kinds(&base, values, dst, src);
+                run_kinds(&call, values, dst, src);
         }
     h5_check(fpconv_h5_register_profile(request->profile, NULL),
              "cannot register fpconv's converters");
     report_verdicts("identical");
     free(values);
-    free(base.buffer);
+    free(call.buffer);
 }

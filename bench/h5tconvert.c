@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "fpconv/fpconv_h5.h"
 #include "h5.h"
@@ -17,26 +16,6 @@ enum {
 
 /* fpconv is to be at least this many times as fast as the general loop. */
 static const double must_gain = 20;
-
-struct conversion {
-    hid_t src_type, dst_type;
-    size_t n, src_bytes;
-    const void *values;
-    void *buffer;
-};
-
-static void restore_values(void *context)
-{
-    const struct conversion *c = context;
-    memcpy(c->buffer, c->values, c->src_bytes);
-}
-
-static void run_h5tconvert(void *context)
-{
-    const struct conversion *c = context;
-    h5_check(H5Tconvert(c->src_type, c->dst_type, c->n, c->buffer, NULL, H5P_DEFAULT),
-             "H5Tconvert failed");
-}
 
 /* Values of a normal distribution and random bits if wide, else random codes. */
 static void fill_values(fpconv_format format, void *values, size_t n)
@@ -61,7 +40,7 @@ static void run_pair(const struct request *request, const struct workspace *work
     const char *const src_name = fpconv_format_name(src), *const dst_name = fpconv_format_name(dst);
     const size_t n = workspace->n;
     const bool narrowing = bench_is_wide(src);
-    struct conversion ours = {
+    struct h5_conversion ours = {
         .src_type = h5_type(src),
         .dst_type = h5_type(dst),
         .n = n,
@@ -69,15 +48,15 @@ static void run_pair(const struct request *request, const struct workspace *work
         .values = workspace->values,
         .buffer = workspace->ours,
     };
-    struct conversion loop = ours;
+    struct h5_conversion loop = ours;
     if (narrowing)
         loop.src_type = h5_type_of_general_loop(src);
     else
         loop.dst_type = h5_type_of_general_loop(dst);
     loop.buffer = workspace->loop;
     struct contender contenders[] = {
-        {.run = run_h5tconvert, .prepare = restore_values, .context = &ours},
-        {.run = run_h5tconvert, .prepare = restore_values, .context = &loop},
+        {.run = h5_run_conversion, .prepare = h5_restore_values, .context = &ours},
+        {.run = h5_run_conversion, .prepare = h5_restore_values, .context = &loop},
     };
     fill_values(src, workspace->values, n);
     report_progress("h5tconvert: %s -> %s", src_name, dst_name);
