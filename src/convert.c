@@ -417,11 +417,11 @@ fpconv_status fpconv_convert(fpconv_format dst_format, void *dst, fpconv_format 
                              const void *src, size_t n, fpconv_policy policy)
 {
     const fp_kernel_table *table = atomic_load_explicit(&fp_cpu_table, memory_order_relaxed);
-    if (table && check_names(dst_format, src_format, policy) == FPCONV_OK &&
-        n < STREAMED_ELEMENTS_MIN) {
+    if (table && n < STREAMED_ELEMENTS_MIN &&
+        check_names(dst_format, src_format, policy) == FPCONV_OK &&
+        are_plain_buffers(dst, fp_formats[dst_format].size, src, fp_formats[src_format].size, n)) {
         fp_kernel *kernel = (*table)[dst_format][src_format][policy];
-        if (kernel && are_plain_buffers(dst, fp_formats[dst_format].size, src,
-                                        fp_formats[src_format].size, n)) {
+        if (kernel) {
             kernel(dst, src, n);
             return FPCONV_OK;
         }

@@ -111,7 +111,9 @@ static void end(atomic_int *state)
     atomic_store_explicit(state, READY, memory_order_release);
 }
 
-const struct hif8_tables *hif8_tables_get(void)
+_Atomic(const struct hif8_tables *) hif8_tables_made;
+
+const struct hif8_tables *hif8_tables_make(void)
 {
     static struct hif8_tables tables;
     static atomic_int state;
@@ -123,6 +125,7 @@ const struct hif8_tables *hif8_tables_get(void)
         make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
         make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);
         end(&state);
+        atomic_store_explicit(&hif8_tables_made, &tables, memory_order_release);
     }
     return found == IN_WORK ? NULL : &tables;
 }

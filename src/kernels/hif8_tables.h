@@ -10,6 +10,7 @@
 #ifndef FPCONV_SRC_KERNELS_HIF8_TABLES_H
 #define FPCONV_SRC_KERNELS_HIF8_TABLES_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "fpconv/fpconv.h"
@@ -54,8 +55,17 @@ struct hif8_tables {
     } groups[2];
 };
 
-/* The tables, made at the first call; NULL while another thread is making them. */
-const struct hif8_tables *hif8_tables_get(void);
+/* The tables; NULL before they are made. */
+extern _Atomic(const struct hif8_tables *) hif8_tables_made;
+
+/* Makes them, if no other thread has begun to; NULL while another is making them. */
+const struct hif8_tables *hif8_tables_make(void);
+
+static inline const struct hif8_tables *hif8_tables_get(void)
+{
+    const struct hif8_tables *made = atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
+    return made ? made : hif8_tables_make();
+}
 
 /*
  * For look-ups of one element at a time.  Ties go away from zero, so that beyond the
@@ -68,7 +78,7 @@ struct hif8_scalar_tables {
     uint64_t f64[FPCONV_POLICY_COUNT][256];
 };
 
-/* As hif8_tables_get. */
+/* Made at the first call; NULL while another thread is making them. */
 const struct hif8_scalar_tables *hif8_scalar_tables_get(void);
 
 #endif /* FPCONV_SRC_KERNELS_HIF8_TABLES_H */

@@ -220,12 +220,15 @@ LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_fo
     }
     const uint64_t which = first_bytes(n);
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
-    for (size_t i = 0; i < block * src_size / VEC_BYTES; i++) {
-        const size_t first = i * VEC_BYTES / src_size;
-        vec_store(in + i * VEC_BYTES,
-                  first < FEW ? vec_load_where(src + i * VEC_BYTES, which >> first, src_size)
-                              : u8_set(FILL_BYTE));
-    }
+    const size_t vectors = block * src_size / VEC_BYTES;
+    const size_t loaded = FEW * src_size > VEC_BYTES ? FEW * src_size / VEC_BYTES : 1;
+    for (size_t i = 0; i < loaded; i++)
+        vec_store(
+            in + i * VEC_BYTES,
+            vec_load_where(src + i * VEC_BYTES, which >> (i * VEC_BYTES / src_size), src_size));
+    /* the others alike, so that nothing is done for them alone */
+    for (size_t i = loaded; i < vectors; i++)
+        vec_store(in + i * VEC_BYTES, vec_load(in + i % loaded * VEC_BYTES));
     convert_block(tables, dst_format, out, src_format, in, policy, 2 * FEW <= block ? 1 : 2);
     for (size_t i = 0; i * VEC_BYTES < FEW * dst_size; i++)
         vec_store_where(dst + i * VEC_BYTES, vec_load(out + i * VEC_BYTES),
