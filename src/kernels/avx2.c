@@ -112,6 +112,8 @@ LANES void vec_f16_to_f32(vec value, vec out[2])
     out[1] = _mm256_castps_si256(_mm256_cvtph_ps(_mm256_extracti128_si256(value, 1)));
 }
 
+#define vec_finite_f16_to_f32 vec_f16_to_f32
+
 LANES void vec_f32_to_f64(vec value, vec out[2])
 {
     const __m256 x = _mm256_castsi256_ps(value);

@@ -264,6 +264,8 @@ LANES void vec_f16_to_f32(vec value, vec out[2])
         _mm512_cvt_roundph_ps(_mm512_extracti64x4_epi64(value, 1), _MM_FROUND_NO_EXC));
 }
 
+#define vec_finite_f16_to_f32 vec_f16_to_f32
+
 LANES void vec_f32_to_f64(vec value, vec out[2])
 {
     const __m256 low = _mm256_castsi256_ps(_mm512_castsi512_si256(value));

@@ -182,6 +182,8 @@ LANES void vec_f16_to_f32(vec value, vec out[2])
     out[1] = vreinterpretq_u8_f32(vcvt_high_f32_f16(x));
 }
 
+#define vec_finite_f16_to_f32 vec_f16_to_f32
+
 LANES void vec_f32_to_f64(vec value, vec out[2])
 {
     const float32x4_t x = vreinterpretq_f32_u8(value);
