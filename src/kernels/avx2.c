@@ -65,6 +65,17 @@ LANES struct halves vec_split_u32(vec a, vec b)
                            _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa)};
 }
 
+/* The same of neighbours in memory.  Loads from two bytes further on or back do the
+ * shifts, which two of the three ports do, for f32 to bf16 in 0.118 ns instead of 0.128. */
+#define VEC_HAS_LOAD_HALVES
+
+LANES struct halves load_f32_halves(const char *src)
+{
+    const char *next = src + VEC_BYTES;
+    return (struct halves){_mm256_blend_epi16(vec_load(src + 2), vec_load(next), 0xaa),
+                           _mm256_blend_epi16(vec_load(src), vec_load(next - 2), 0xaa)};
+}
+
 LANES vec vec_unsplit(vec v)
 {
     const vec gather = _mm256_broadcastsi128_si256(

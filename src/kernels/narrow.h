@@ -127,6 +127,10 @@ LANES struct halves load_f64_top_halves(const char *src)
 /* LANES_16 elements */
 LANES struct halves load_halves(const char *src, fpconv_format format)
 {
+#ifdef VEC_HAS_LOAD_HALVES
+    if (format == FPCONV_F32)
+        return load_f32_halves(src);
+#endif
     const vec first = load_as_f32(src, format);
     return vec_split_u32(first, load_as_f32(src + LANES_32 * fp_formats[format].size, format));
 }
