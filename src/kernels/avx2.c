@@ -159,6 +159,10 @@ LANES vec vec_f64_to_odd_f32(vec a, vec b)
     return _mm256_set_m128i(f64_to_odd_f32(b), f64_to_odd_f32(a));
 }
 
+/* As MXCSR_F64_TO_ODD rounds. */
+#define VEC_HAS_F64_TO_TRUNCATED_F32
+#define vec_f64_to_truncated_f32 vec_f64_to_f32
+
 #define VEC_HAS_F32_TO_F16
 
 LANES __m128i f32_to_f16(vec f32)

@@ -380,6 +380,13 @@ LANES vec vec_f64_to_odd_f32(vec a, vec b)
     return vec_join_halves(f64_to_odd_f32(a, a), f64_to_odd_f32(b, b));
 }
 
+#define VEC_HAS_F64_TO_TRUNCATED_F32
+
+LANES vec vec_f64_to_truncated_f32(vec a, vec b)
+{
+    return vec_join_halves(f64_to_truncated_f32(a), f64_to_truncated_f32(b));
+}
+
 /*
  * A value that is larger in magnitude by 2^-126, if it is smaller than that, or else twice as
  * large.  As an f32 either is a normal number, which MXCSR does not flush, and its bits, the
@@ -403,7 +410,7 @@ LANES vec vec_f64_to_raised_f32(vec a, vec b, bool odd)
     const vec x = f64_raise(a), y = f64_raise(b);
     if (odd)
         return vec_join_halves(f64_to_odd_f32(x, vec_or(a, x)), f64_to_odd_f32(y, vec_or(b, y)));
-    return vec_join_halves(f64_to_truncated_f32(x), f64_to_truncated_f32(y));
+    return vec_f64_to_truncated_f32(x, y);
 }
 
 #define VEC_HAS_F32_TO_F16
