@@ -232,7 +232,10 @@ LANES vec vec_order_packed_bytes(vec v)
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* The same of what comes from vec_split_u64_in_lanes. */
+/* From that of packing once what comes from vec_split_u64_in_lanes. */
+#define vec_order_packed_f64_words vec_order_packed_bytes
+
+/* From that of packing such twice. */
 LANES vec vec_order_packed_f64_bytes(vec v)
 {
     const vec interleave = _mm256_broadcastsi128_si256(
