@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "../bits.h"
 #include "../codec.h"
 #include "hif8_tables.h"
 

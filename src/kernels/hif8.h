@@ -9,6 +9,9 @@
  * fractions of two vectors are taken into byte lanes, twice as many.
  */
 
+typedef struct hif8_tables hif8_level_tables;
+#define hif8_level_tables_get hif8_tables_get
+
 /* Two vectors of bf16s as bytes: sign, exponent field, fraction field. */
 struct hif8_fields {
     vec signs, exponent, fraction;

@@ -87,6 +87,10 @@ static void make_scalar(struct hif8_scalar_tables *t)
             (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, (uint64_t)i << 19, FPCONV_OCP);
     for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
         for (uint32_t code = 0; code < 256; code++) {
+            t->half[0][policy][code] =
+                (uint16_t)fp_convert_code(FPCONV_F16, FPCONV_HIF8, code, (fpconv_policy)policy);
+            t->half[1][policy][code] =
+                (uint16_t)fp_convert_code(FPCONV_BF16, FPCONV_HIF8, code, (fpconv_policy)policy);
             t->f32[policy][code] =
                 (uint32_t)fp_convert_code(FPCONV_F32, FPCONV_HIF8, code, (fpconv_policy)policy);
             t->f64[policy][code] =

@@ -72,11 +72,15 @@ static inline const struct hif8_tables *hif8_tables_get(void)
  * rounding bit, at most the fourth of the fraction, nothing matters.
  */
 struct hif8_scalar_tables {
-    /* by an f32's leading 13 bits, NaN excepted: sign, exponent, 4 of the fraction */
+    /* by an f32's leading 13 bits, sign, exponent and 4 of the fraction; NaN excepted */
     uint8_t code[1 << 13];
+    uint16_t half[2][FPCONV_POLICY_COUNT][256]; /* f16, bf16 */
     uint32_t f32[FPCONV_POLICY_COUNT][256];
     uint64_t f64[FPCONV_POLICY_COUNT][256];
 };
+
+/* Of Inf, and the least of NaNs, without sign. */
+enum { HIF8_SPECIAL_INDEX = 0x7f800000 >> 19 };
 
 /* Made at the first call; NULL while another thread is making them. */
 const struct hif8_scalar_tables *hif8_scalar_tables_get(void);

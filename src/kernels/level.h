@@ -9,8 +9,25 @@
 #include "packing.h"
 #include "quantize.h"
 #include "widen.h"
+
+/* For what is rare; of either format any. */
+static __attribute__((noinline)) void convert_by_codec(fpconv_format dst_format, char *dst,
+                                                       fpconv_format src_format, const char *src,
+                                                       size_t n, fpconv_policy policy)
+{
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    for (size_t turn = 0; turn < n; turn++) { /* from the last on, where they grow in place */
+        const size_t i = dst_size > src_size ? n - 1 - turn : turn;
+        const uint64_t code = bits_load(src + i * src_size, src_size);
+        bits_store(dst + i * dst_size, dst_size,
+                   fp_convert_code(dst_format, src_format, code, policy));
+    }
+}
+
 #ifdef VEC_HAS_LOOKUP
 #include "hif8.h"
+#else
+#include "hif8_by_element.h"
 #endif
 
 #define LEVEL_CONCAT_(a, b) a##b
@@ -21,15 +38,11 @@
 /* The blocks by which each kind of pair is converted, and their sizes.  `halves` is
  * as for narrow_byte_block, and 2 in blocks that are not halved (convert_rest). */
 
-struct hif8_tables;
-
-LANES void convert_block(const struct hif8_tables *tables, fpconv_format dst_format, char *dst,
+LANES void convert_block(const hif8_level_tables *tables, fpconv_format dst_format, char *dst,
                          fpconv_format src_format, const char *src, fpconv_policy policy,
                          int halves)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
-    (void)tables;
-#ifdef VEC_HAS_LOOKUP
     if (dst_format == FPCONV_HIF8) {
         narrow_hif8_block(tables, dst, src_format, src, halves);
         return;
@@ -38,7 +51,6 @@ LANES void convert_block(const struct hif8_tables *tables, fpconv_format dst_for
         widen_hif8_block(tables, dst_format, dst, src, policy);
         return;
     }
-#endif
     if (src_size == 1)
         widen_byte_block(dst_format, dst, src_format, src, policy);
     else if (dst_size == 1)
@@ -146,14 +158,9 @@ LANES bool uses_tables(fpconv_format dst_format, fpconv_format src_format)
     return dst_format == FPCONV_HIF8 || src_format == FPCONV_HIF8;
 }
 
-LANES const struct hif8_tables *find_tables(fpconv_format dst_format, fpconv_format src_format)
+LANES const hif8_level_tables *find_tables(fpconv_format dst_format, fpconv_format src_format)
 {
-    (void)dst_format, (void)src_format;
-#ifdef VEC_HAS_LOOKUP
-    if (uses_tables(dst_format, src_format))
-        return hif8_tables_get();
-#endif
-    return NULL;
+    return uses_tables(dst_format, src_format) ? hif8_level_tables_get() : NULL;
 }
 
 /* Whole blocks from the array; returns how many elements are left.  Or, with direction -1,
@@ -164,9 +171,9 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    const struct hif8_tables *tables = find_tables(dst_format, src_format);
+    const hif8_level_tables *tables = find_tables(dst_format, src_format);
     if (uses_tables(dst_format, src_format) && !tables) { /* another thread is making them */
-        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+        convert_by_codec(dst_format, dst, src_format, src, n, policy);
         return 0;
     }
     if (direction < 0) {
@@ -213,9 +220,9 @@ LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_fo
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    const struct hif8_tables *tables = find_tables(dst_format, src_format);
+    const hif8_level_tables *tables = find_tables(dst_format, src_format);
     if (uses_tables(dst_format, src_format) && !tables) { /* another thread is making them */
-        (*fp_kernels_portable.table)[dst_format][src_format][policy](dst, src, n);
+        convert_by_codec(dst_format, dst, src_format, src, n, policy);
         return;
     }
     const uint64_t which = first_bytes(n);
@@ -392,13 +399,9 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
     [FPCONV_##SRC] = {LIST_POLICIES(DST, SRC), SRC##_to_##DST##_HDF5_CARRY_LOST, \
                       SRC##_to_##DST##_HDF5_SUBNORMAL_CARRY_LOST}
 
-/* The formats of 8 bits and fewer that this level has. */
+/* The formats of 8 bits and fewer. */
 #define FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
-#ifdef VEC_HAS_LOOKUP
 #define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(HIF8)
-#else
-#define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO)
-#endif
 
 #define DEFINE_FROM_BYTE(NAME) \
     DEFINE_POLICIES(F64, NAME) \
@@ -418,11 +421,9 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 
 FOR_EACH_BYTE_FORMAT(DEFINE_FROM_BYTE)
 FOR_EACH_FIELD_BYTE_FORMAT(DEFINE_TO_BYTE)
-#ifdef VEC_HAS_LOOKUP
 DEFINE_POLICIES(HIF8, F64)
 DEFINE_POLICIES(HIF8, F32)
 DEFINE_POLICIES(HIF8, BF16)
-#endif
 DEFINE_HALF(F16)
 DEFINE_HALF(BF16)
 DEFINE_POLICIES(F64, F32)
@@ -440,11 +441,8 @@ DEFINE_POLICIES(F32, F64)
 #define TO_BYTE(NAME)                                                                  \
     [FPCONV_##NAME] = {ROUNDING(NAME, F64), ROUNDING(NAME, F32), ROUNDING(NAME, BF16), \
                        ROUNDING(NAME, F16)},
-#ifdef VEC_HAS_LOOKUP /* f16 to hif8 goes through f32 */
+/* f16 to hif8 goes through f32 */
 #define TO_HIF8 [FPCONV_HIF8] = {POLICIES(HIF8, F64), POLICIES(HIF8, F32), POLICIES(HIF8, BF16)},
-#else
-#define TO_HIF8
-#endif
 
 static const fp_kernel_table table = {
     [FPCONV_F64] = {FOR_EACH_BYTE_FORMAT(TO_F64) TO_F64(F16) TO_F64(BF16) TO_F64(F32)},

@@ -30,7 +30,7 @@ ALWAYS_INLINE uint8_t hif8_from_f32(const struct hif8_scalar_tables *tables, uin
 /* By the f32 of the same leading bits, or the nearest exponent that there is. */
 ALWAYS_INLINE uint8_t hif8_from_f64(const struct hif8_scalar_tables *tables, uint64_t f64)
 {
-    enum { INF_INDEX = 0x7f800000 >> 19, REBIAS = (1023 - 127) << 4 };
+    enum { INF_INDEX = HIF8_SPECIAL_INDEX, REBIAS = (1023 - 127) << 4 };
     const uint64_t inf = UINT64_C(0x7ff) << 52, magnitude = f64 & INT64_MAX;
     const int32_t leading = (int32_t)(magnitude >> 48) - REBIAS;
     int32_t index = leading < 0 ? 0 : leading < INF_INDEX ? leading : INF_INDEX - 1;

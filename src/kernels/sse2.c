@@ -9,7 +9,9 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "../bits.h"
 #include "../codec.h"
+#include "hif8_tables.h"
 
 #define VEC_BYTES 16
 typedef __m128i vec;
