@@ -8,6 +8,7 @@
  * between, before and behind the elements, and the source, is as it was.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -319,6 +320,65 @@ static void records_of_every_size_at_every_alignment(void **state)
         }
 }
 
+/* A field of records whose other fields belong to others. */
+struct field {
+    size_t record, at, n;
+    pthread_barrier_t *start;
+    size_t wrong; /* results, after all rounds */
+};
+
+/* Filled and converted in place again and again. */
+static void *convert_field(void *context)
+{
+    enum { ROUNDS = 1000 };
+    struct field *field = context;
+    uint8_t *first = buffer + field->at;
+    const struct place place = {0, (ptrdiff_t)field->record};
+    pthread_barrier_wait(field->start);
+    for (int round = 0; round < ROUNDS; round++) {
+        put_elements(first, place, stream.src_size, stream.codes, field->n);
+        const fpconv_status status =
+            fpconv_convert_strided(stream.dst, first, place.stride, stream.src, first, place.stride,
+                                   field->n, stream.policy);
+        field->wrong += status != FPCONV_OK;
+        for (size_t i = 0; i < field->n; i++)
+            field->wrong +=
+                load_code(first + i * field->record, stream.dst_size) != stream.wants[i];
+    }
+    return NULL;
+}
+
+/* Whoever wrote back what lies beside an element would undo what the other thread does. */
+static void check_two_threads(size_t record)
+{
+    const size_t n = 300;
+    pthread_barrier_t start;
+    struct field fields[] = {
+        {.record = record, .at = 0, .n = n, .start = &start},
+        {.record = record, .at = record - wider_size(), .n = n, .start = &start},
+    };
+    pthread_t thread;
+    assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, convert_field, &fields[0]), 0);
+    convert_field(&fields[1]);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_barrier_destroy(&start);
+    assert_int_equal(fields[0].wrong, 0);
+    assert_int_equal(fields[1].wrong, 0);
+}
+
+static void fields_of_the_same_records_by_two_threads(void **state)
+{
+    (void)state;
+    for (size_t d = 0; d < ARRAY_COUNT(of_each_size); d++)
+        for (size_t s = 0; s < ARRAY_COUNT(of_each_size); s++) {
+            fill_stream(&stream, of_each_size[d], of_each_size[s], FPCONV_OCP);
+            for (size_t record = 2 * wider_size(); record <= RECORD_MAX; record++)
+                if (is_tried())
+                    check_two_threads(record);
+        }
+}
+
 /* Lengths about which a library that works in blocks may stumble. */
 static void check_long_arrays(void)
 {
@@ -477,6 +537,7 @@ int main(void)
         cmocka_unit_test(in_place_with_strides_that_differ),
         cmocka_unit_test(fields_of_the_same_records),
         cmocka_unit_test(records_of_every_size_at_every_alignment),
+        cmocka_unit_test(fields_of_the_same_records_by_two_threads),
         cmocka_unit_test(arrays_longer_than_a_block),
         cmocka_unit_test(arrays_larger_than_the_caches),
         cmocka_unit_test(nothing_outside_is_read_or_written),
