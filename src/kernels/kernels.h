@@ -30,12 +30,12 @@ typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FP_
  */
 enum { FP_LINE_BYTES = 64, FP_RECORD_LINES_MAX = 4 };
 
-/* A period: so many lines after which records lie in them as before, 3 for records of 3, 6
- * and 12 bytes, 4 for those of 2, 4, 8 and 16.  0 for others: records of 20, 24, 28 and 32
- * bytes were tried and took longer by vectors than an element at a time. */
+/* A period: so many lines after which records lie in them as before, 3 for records of 3, 6,
+ * 12 and 24 bytes, 4 for those of 2, 4, 8 and 16.  0 for others: of 32 bytes, into others,
+ * some pairs take longer by lines than an element at a time. */
 static inline size_t fp_record_lines(size_t stride)
 {
-    if (stride < 2 || stride > 16)
+    if (stride < 2 || stride > 24)
         return 0;
     while (stride % 2 == 0)
         stride /= 2;

@@ -19,7 +19,7 @@ LANES uint64_t elements_in_line(size_t first, size_t stride, size_t size)
     for (size_t records = stride; records < VEC_BYTES; records *= 2)
         bytes |= bytes << records;
     bytes >>= first;
-    return bytes | bytes << VEC_BYTES * 3 / 4 / stride * stride;
+    return bytes | bytes << VEC_BYTES / 2 / stride * stride;
 }
 
 /* What gathering and scattering have in common. */
