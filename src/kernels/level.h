@@ -350,7 +350,7 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 #define CALL_GUARDED(DST, SRC, call) call
 #endif
 
-#define DEFINE_KERNEL(DST, SRC, POLICY)                                                          \
+#define DEFINE_LOOP(DST, SRC, POLICY)                                                            \
     static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n);                 \
     static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_loop(                      \
         void *dst, const void *src, size_t n)                                                    \
@@ -366,22 +366,43 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
         else                                                                                     \
             convert_rest(SRC##_to_##DST##_##POLICY##_loop, FPCONV_##DST, dst_rest, FPCONV_##SRC, \
                          src_rest, rest, FPCONV_##POLICY);                                       \
-    }                                                                                            \
-    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_backward(                  \
-        void *dst, const void *src, size_t n)                                                    \
-    {                                                                                            \
-        convert_backward(SRC##_to_##DST##_##POLICY, FPCONV_##DST, dst, FPCONV_##SRC, src, n,     \
-                         FPCONV_##POLICY);                                                       \
-    }                                                                                            \
-    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)                  \
-    {                                                                                            \
-        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                              \
-            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);               \
-        else if (grows_in_place(FPCONV_##DST, dst, FPCONV_##SRC, src, n))                        \
-            SRC##_to_##DST##_##POLICY##_backward(dst, src, n);                                   \
-        else                                                                                     \
-            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));               \
     }
+
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                            \
+    DEFINE_LOOP(DST, SRC, POLICY)                                                  \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)    \
+    {                                                                              \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                \
+            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY); \
+        else                                                                       \
+            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n)); \
+    }
+
+/* Of elements that grow, which takes another loop in place. */
+#define DEFINE_GROWING(DST, SRC, POLICY)                                                     \
+    DEFINE_LOOP(DST, SRC, POLICY)                                                            \
+    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_backward(              \
+        void *dst, const void *src, size_t n)                                                \
+    {                                                                                        \
+        convert_backward(SRC##_to_##DST##_##POLICY, FPCONV_##DST, dst, FPCONV_##SRC, src, n, \
+                         FPCONV_##POLICY);                                                   \
+    }                                                                                        \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)              \
+    {                                                                                        \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                          \
+            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);           \
+        else if (grows_in_place(FPCONV_##DST, dst, FPCONV_##SRC, src, n))                    \
+            SRC##_to_##DST##_##POLICY##_backward(dst, src, n);                               \
+        else                                                                                 \
+            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));           \
+    }
+
+/* A kernel for each rule that differs: f32 and f64 never saturate, and hif8 is rounded alike
+ * in all policies. */
+#define DEFINE_WIDENING(DST, SRC)  \
+    DEFINE_GROWING(DST, SRC, HDF5) \
+    DEFINE_GROWING(DST, SRC, OCP)
+
 #define DEFINE_POLICIES(DST, SRC) \
     DEFINE_KERNEL(DST, SRC, HDF5) \
     DEFINE_KERNEL(DST, SRC, OCP)  \
@@ -395,6 +416,10 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 #define LIST_POLICIES(DST, SRC) \
     SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP_SAT
 #define POLICIES(DST, SRC) [FPCONV_##SRC] = {LIST_POLICIES(DST, SRC)}
+#define NEVER_SATURATING(DST, SRC) \
+    [FPCONV_##SRC] = {SRC##_to_##DST##_HDF5, SRC##_to_##DST##_OCP, SRC##_to_##DST##_OCP}
+#define ALIKE(DST, SRC) \
+    [FPCONV_##SRC] = {SRC##_to_##DST##_HDF5, SRC##_to_##DST##_HDF5, SRC##_to_##DST##_HDF5}
 #define ROUNDING(DST, SRC)                                                       \
     [FPCONV_##SRC] = {LIST_POLICIES(DST, SRC), SRC##_to_##DST##_HDF5_CARRY_LOST, \
                       SRC##_to_##DST##_HDF5_SUBNORMAL_CARRY_LOST}
@@ -403,11 +428,15 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 #define FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
 #define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(HIF8)
 
-#define DEFINE_FROM_BYTE(NAME) \
-    DEFINE_POLICIES(F64, NAME) \
-    DEFINE_POLICIES(F32, NAME) \
-    DEFINE_POLICIES(F16, NAME) \
-    DEFINE_POLICIES(BF16, NAME)
+#define DEFINE_GROWING_POLICIES(DST, SRC) \
+    DEFINE_WIDENING(DST, SRC)             \
+    DEFINE_GROWING(DST, SRC, OCP_SAT)
+
+#define DEFINE_FROM_BYTE(NAME)         \
+    DEFINE_WIDENING(F64, NAME)         \
+    DEFINE_WIDENING(F32, NAME)         \
+    DEFINE_GROWING_POLICIES(F16, NAME) \
+    DEFINE_GROWING_POLICIES(BF16, NAME)
 #define DEFINE_TO_BYTE(NAME)    \
     DEFINE_ROUNDING(NAME, F64)  \
     DEFINE_ROUNDING(NAME, F32)  \
@@ -416,33 +445,34 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
 #define DEFINE_HALF(NAME)      \
     DEFINE_ROUNDING(NAME, F64) \
     DEFINE_ROUNDING(NAME, F32) \
-    DEFINE_POLICIES(F64, NAME) \
-    DEFINE_POLICIES(F32, NAME)
+    DEFINE_WIDENING(F64, NAME) \
+    DEFINE_WIDENING(F32, NAME)
 
 FOR_EACH_BYTE_FORMAT(DEFINE_FROM_BYTE)
 FOR_EACH_FIELD_BYTE_FORMAT(DEFINE_TO_BYTE)
-DEFINE_POLICIES(HIF8, F64)
-DEFINE_POLICIES(HIF8, F32)
-DEFINE_POLICIES(HIF8, BF16)
+DEFINE_KERNEL(HIF8, F64, HDF5)
+DEFINE_KERNEL(HIF8, F32, HDF5)
+DEFINE_KERNEL(HIF8, BF16, HDF5)
 DEFINE_HALF(F16)
 DEFINE_HALF(BF16)
-DEFINE_POLICIES(F64, F32)
+DEFINE_WIDENING(F64, F32)
 #ifdef VEC_HAS_F64_TO_F32
-DEFINE_POLICIES(F32, F64)
+DEFINE_KERNEL(F32, F64, HDF5)
+DEFINE_KERNEL(F32, F64, OCP)
 #define F64_TO_F32 TO_F32(F64)
 #else
 #define F64_TO_F32
 #endif
 
-#define TO_F64(NAME) POLICIES(F64, NAME),
-#define TO_F32(NAME) POLICIES(F32, NAME),
+#define TO_F64(NAME) NEVER_SATURATING(F64, NAME),
+#define TO_F32(NAME) NEVER_SATURATING(F32, NAME),
 #define TO_F16(NAME) POLICIES(F16, NAME),
 #define TO_BF16(NAME) POLICIES(BF16, NAME),
 #define TO_BYTE(NAME)                                                                  \
     [FPCONV_##NAME] = {ROUNDING(NAME, F64), ROUNDING(NAME, F32), ROUNDING(NAME, BF16), \
                        ROUNDING(NAME, F16)},
 /* f16 to hif8 goes through f32 */
-#define TO_HIF8 [FPCONV_HIF8] = {POLICIES(HIF8, F64), POLICIES(HIF8, F32), POLICIES(HIF8, BF16)},
+#define TO_HIF8 [FPCONV_HIF8] = {ALIKE(HIF8, F64), ALIKE(HIF8, F32), ALIKE(HIF8, BF16)},
 
 static const fp_kernel_table table = {
     [FPCONV_F64] = {FOR_EACH_BYTE_FORMAT(TO_F64) TO_F64(F16) TO_F64(BF16) TO_F64(F32)},
