@@ -100,19 +100,6 @@ LANES vec hif8_place_specials(vec code, struct hif8_fields x, vec first_low, vec
     return u8_select(u8_equal(x.exponent, u8_set(0xff)), special, code);
 }
 
-/* Ties go away from zero, so that what is lost of an f64 does not matter. */
-LANES struct halves hif8_load_f64(const char *src)
-{
-#ifdef VEC_HAS_F64_TO_TRUNCATED_F32
-    vec f32[2];
-    for (int i = 0; i < 2; i++, src += 2 * VEC_BYTES)
-        f32[i] = vec_f64_to_truncated_f32(vec_load(src), vec_load(src + VEC_BYTES));
-    return vec_split_u32(f32[0], f32[1]);
-#else
-    return load_halves(src, FPCONV_F64);
-#endif
-}
-
 /* `halves` as for narrow_byte_block. */
 LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv_format src_format,
                              const char *src, int halves)
@@ -121,12 +108,10 @@ LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv
     const size_t step = LANES_16 * fp_formats[src_format].size;
     struct halves x[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
     for (int i = 0; i < halves; i++, src += step) {
-        if (src_format == FPCONV_F64)
-            x[i] = hif8_load_f64(src);
-        else if (wide)
-            x[i] = load_halves(src, src_format);
+        if (wide)
+            x[i] = load_truncated_halves(src, src_format);
         else
-            x[i] = (struct halves){vec_load(src), u16_set(0)};
+            x[i].high = vec_load(src);
     }
     const struct hif8_fields fields = hif8_split(x[0].high, x[1].high);
     vec codes = hif8_round(tables, fields);

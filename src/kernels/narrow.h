@@ -135,6 +135,21 @@ LANES struct halves load_halves(const char *src, fpconv_format format)
     return vec_split_u32(first, load_as_f32(src + LANES_32 * fp_formats[format].size, format));
 }
 
+/* The same where ties go away from zero: what is lost below the top half, which makes a tie
+ * of what was above it, does not matter.  A NaN stays one, but not by its top half alone. */
+LANES struct halves load_truncated_halves(const char *src, fpconv_format format)
+{
+#ifdef VEC_HAS_F64_TO_TRUNCATED_F32
+    if (format == FPCONV_F64) {
+        vec f32[2];
+        for (int i = 0; i < 2; i++, src += 2 * VEC_BYTES)
+            f32[i] = vec_f64_to_truncated_f32(vec_load(src), vec_load(src + VEC_BYTES));
+        return vec_split_u32(f32[0], f32[1]);
+    }
+#endif
+    return load_halves(src, format);
+}
+
 /* The top half doubled, that is without its sign bit, and the last bit, which that
  * leaves free, made sticky. */
 #ifndef VEC_HAS_SHIFT_IN
@@ -260,6 +275,13 @@ LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, fpco
 #endif
 }
 
+/* The doubled magnitude of Inf. */
+LANES uint16_t doubled_inf(fpconv_format lane)
+{
+    const struct fp_format *l = &fp_formats[lane];
+    return (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
+}
+
 /* 16-bit lanes with a byte of code and a sign bit at the top. */
 struct signed_codes {
     vec code, sign;
@@ -271,10 +293,9 @@ LANES struct signed_codes narrow_to_byte(vec value, vec doubled, fpconv_format l
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const uint16_t all_ones = (uint16_t)((1 << (d->exponent_bits + d->fraction_bits)) - 1);
-    const uint16_t inf = (uint16_t)(((1 << l->exponent_bits) - 1) << (l->fraction_bits + 1));
     const bool nan_is_all_ones = fp_policy_is_hdf5(policy) || d->specials == SPECIALS_NAN_ONLY;
 
-    const mask16 is_nan = u16_greater(doubled, u16_set(inf));
+    const mask16 is_nan = u16_greater(doubled, u16_set(doubled_inf(lane)));
     vec clamped = clamp_magnitude(doubled, lane, dst, policy);
     if (nan_possible && nan_is_all_ones && fp_pack_overflow(dst, policy) != all_ones)
         clamped = u16_select(is_nan, u16_set(lane_magnitude(lane, dst, all_ones)), clamped);
@@ -506,6 +527,13 @@ LANES void adjust_for_f16(vec x[4], fpconv_policy policy, bool nan_possible)
 
 #ifdef VEC_ROUNDS_BY_ADDITION
 #include "narrow_add.h"
+#else
+LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
+{
+    (void)dst;
+    (void)src;
+    return false;
+}
 #endif
 
 /* The bytes of two vectors of 16-bit lanes, in each the second's above the first's. */
@@ -527,6 +555,26 @@ LANES vec add_signs(vec codes, vec signs, fpconv_format format)
                       u8_set((uint8_t)(1 << sign_bit)));
 }
 
+/*
+ * Where ties go away from zero, the bits below the top half do nothing but tell a NaN from
+ * Inf.  Both are rare, and to look for them in a block takes 6 operations less than to make
+ * last bits sticky and compare.
+ */
+
+/* Codes of Inf with the fraction bits of dst set where they are to be of NaNs. */
+LANES vec fill_nans(vec codes, const struct halves x[2], fpconv_format lane, fpconv_format dst)
+{
+    const uint16_t fraction = (uint16_t)((1 << fp_formats[dst].fraction_bits) - 1);
+    vec nans[2];
+    for (int i = 0; i < 2; i++) {
+        const vec any_low = u16_min(x[i].low, u16_set(1));
+        const vec doubled = vec_or(u16_shift_left(x[i].high, 1), any_low);
+        const mask16 is_nan = u16_greater(doubled, u16_set(doubled_inf(lane)));
+        nans[i] = u16_all_ones_where(is_nan, fraction, u16_set(0));
+    }
+    return vec_or(codes, mix_low_bytes(nans[0], nans[1]));
+}
+
 /* -------------------------------------------------------------------------- */
 /* Blocks                                                                     */
 /* -------------------------------------------------------------------------- */
@@ -545,17 +593,27 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
 #endif
     const bool wide = fp_format_is_wide(src_format);
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
+    const bool ties_away = fp_policy_is_hdf5(policy);
+    /* not for what additions leave, during which MXCSR does not truncate */
+    const bool truncates = ties_away && !rounds_by_addition(dst_format, src_format);
     const bool nan_possible = nan_is_possible(src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
+    struct halves x[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
     struct signed_codes half[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
+    vec largest = u16_set(0); /* doubled */
     for (int i = 0; i < halves; i++, src += step) {
-        struct halves x = {vec_load(src), u16_set(0)};
-        if (wide)
-            x = load_halves(src, src_format);
-        const vec doubled = wide ? doubled_top(x) : u16_shift_left(x.high, 1);
-        half[i] = narrow_to_byte(x.high, doubled, lane, dst_format, policy, nan_possible);
+        x[i] = !wide       ? (struct halves){vec_load(src), u16_set(0)}
+               : truncates ? load_truncated_halves(src, src_format)
+                           : load_halves(src, src_format);
+        const vec doubled = wide && !ties_away ? doubled_top(x[i]) : u16_shift_left(x[i].high, 1);
+        largest = i ? u16_max(largest, doubled) : doubled;
+        half[i] = narrow_to_byte(x[i].high, doubled, lane, dst_format, policy,
+                                 nan_possible && !ties_away);
     }
-    const vec codes = mix_low_bytes(half[0].code, half[1].code);
+    vec codes = mix_low_bytes(half[0].code, half[1].code);
+    if (ties_away && nan_possible &&
+        mask_any(u16_greater(largest, u16_set((uint16_t)(doubled_inf(lane) - 1)))))
+        codes = fill_nans(codes, x, lane, dst_format);
     const vec signs = mix_high_bytes(half[0].sign, half[1].sign);
     const vec mixed = add_signs(codes, signs, dst_format);
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
