@@ -98,50 +98,33 @@ static void make_scalar(struct hif8_scalar_tables *t)
         }
 }
 
-enum { ABSENT, IN_WORK, READY };
-
-/* Whose turn is it to make a table?  The caller's if ABSENT is returned. */
-static int begin(atomic_int *state)
-{
-    int seen = ABSENT;
-    if (atomic_load_explicit(state, memory_order_acquire) == READY)
-        return READY;
-    atomic_compare_exchange_strong(state, &seen, IN_WORK);
-    return seen;
-}
-
-static void end(atomic_int *state)
-{
-    atomic_store_explicit(state, READY, memory_order_release);
-}
-
+/* Each is made once, and found by its pointer only when it is complete: who comes meanwhile
+ * does without. */
 _Atomic(const struct hif8_tables *) hif8_tables_made;
+_Atomic(const struct hif8_scalar_tables *) hif8_scalar_tables_made;
 
 const struct hif8_tables *hif8_tables_make(void)
 {
     static struct hif8_tables tables;
-    static atomic_int state;
-    const int found = begin(&state);
-    if (found == ABSENT) {
-        make_encoding(&tables);
-        make_encoding_by_size(&tables);
-        make_decoding(&tables);
-        make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
-        make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);
-        end(&state);
-        atomic_store_explicit(&hif8_tables_made, &tables, memory_order_release);
-    }
-    return found == IN_WORK ? NULL : &tables;
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&begun))
+        return atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
+    make_encoding(&tables);
+    make_encoding_by_size(&tables);
+    make_decoding(&tables);
+    make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
+    make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);
+    atomic_store_explicit(&hif8_tables_made, &tables, memory_order_release);
+    return &tables;
 }
 
-const struct hif8_scalar_tables *hif8_scalar_tables_get(void)
+const struct hif8_scalar_tables *hif8_scalar_tables_make(void)
 {
     static struct hif8_scalar_tables tables;
-    static atomic_int state;
-    const int found = begin(&state);
-    if (found == ABSENT) {
-        make_scalar(&tables);
-        end(&state);
-    }
-    return found == IN_WORK ? NULL : &tables;
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&begun))
+        return atomic_load_explicit(&hif8_scalar_tables_made, memory_order_acquire);
+    make_scalar(&tables);
+    atomic_store_explicit(&hif8_scalar_tables_made, &tables, memory_order_release);
+    return &tables;
 }

@@ -82,7 +82,15 @@ struct hif8_scalar_tables {
 /* Of Inf, and the least of NaNs, without sign. */
 enum { HIF8_SPECIAL_INDEX = 0x7f800000 >> 19 };
 
-/* Made at the first call; NULL while another thread is making them. */
-const struct hif8_scalar_tables *hif8_scalar_tables_get(void);
+/* As for the tables above. */
+extern _Atomic(const struct hif8_scalar_tables *) hif8_scalar_tables_made;
+const struct hif8_scalar_tables *hif8_scalar_tables_make(void);
+
+static inline const struct hif8_scalar_tables *hif8_scalar_tables_get(void)
+{
+    const struct hif8_scalar_tables *made =
+        atomic_load_explicit(&hif8_scalar_tables_made, memory_order_acquire);
+    return made ? made : hif8_scalar_tables_make();
+}
 
 #endif /* FPCONV_SRC_KERNELS_HIF8_TABLES_H */
