@@ -128,6 +128,14 @@ LANES vec u16_half_up(vec a)
     return _mm512_avg_epu16(a, u16_set(0));
 }
 
+/* Have they any set bit in common? */
+#define u8_has_bits _mm512_test_epi8_mask
+
+LANES vec u8_increment(vec a, mask8 where)
+{
+    return _mm512_mask_sub_epi8(a, where, a, u8_set(0xff));
+}
+
 LANES vec u16_increment(vec a, mask16 where)
 {
     return _mm512_mask_add_epi16(a, where, a, u16_set(1));
@@ -495,6 +503,12 @@ LANES vec u8_lookup_64(const uint8_t table[64], vec index)
 LANES vec u8_lookup_128(const uint8_t table[128], vec index)
 {
     return _mm512_permutex2var_epi8(vec_load(table), index, vec_load(table + 64));
+}
+
+LANES vec u8_lookup_256(const uint8_t table[256], vec index)
+{
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), u8_lookup_128(table, index),
+                                  u8_lookup_128(table + 128, index));
 }
 
 /* a + (b >> 7) */

@@ -32,6 +32,17 @@ static void make_encoding(struct hif8_tables *t)
     t->half[-HIF8_DENORMAL_BIAS - HIF8_TABLE_ORIGIN] = 0x80;
 }
 
+/* No code begins at an odd multiple of 2^-24, f16's smallest value. */
+static void make_encoding_from_f16(struct hif8_tables *t)
+{
+    for (uint32_t i = 0; i < sizeof(t->from_f16); i++)
+        t->from_f16[i] =
+            (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F16, (uint64_t)i << 7, FPCONV_OCP);
+    for (uint32_t i = 0; i < sizeof(t->from_small_f16); i++)
+        t->from_small_f16[i] =
+            (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F16, (uint64_t)i << 1, FPCONV_OCP);
+}
+
 static void make_encoding_by_size(struct hif8_tables *t)
 {
     for (int i = 0; i * HIF8_EXPONENTS_ALIKE < HIF8_DENORMAL_BIAS; i++) {
@@ -110,6 +121,7 @@ const struct hif8_tables *hif8_tables_make(void)
     if (atomic_flag_test_and_set(&begun))
         return atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
     make_encoding(&tables);
+    make_encoding_from_f16(&tables);
     make_encoding_by_size(&tables);
     make_decoding(&tables);
     make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);

@@ -32,6 +32,9 @@ struct hif8_tables {
     uint8_t half[HIF8_TABLE_EXPONENTS], scale[HIF8_TABLE_EXPONENTS];
     /* By the exponent after rounding: the code without fraction. */
     uint8_t prefix[HIF8_TABLE_EXPONENTS];
+    /* By f16's exponent and the upper 3 bits of its fraction, from 2^-16 on; and by the upper
+     * 7 of the 8 bits that smaller ones have. */
+    uint8_t from_f16[256], from_small_f16[128];
     /* The same by tables of 16.  By the exponent's magnitude / 4: as above, but for the
      * exponents -23 and 15. */
     uint8_t half_by_size[16], scale_by_size[16];

@@ -225,6 +225,16 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
     return vec_or(u8_lookup_64(table, index), u8_lookup_64(table + 64, u8_sub(index, u8_set(64))));
 }
 
+LANES vec u8_lookup_256(const uint8_t table[256], vec index)
+{
+    return vec_or(u8_lookup_128(table, index),
+                  u8_lookup_128(table + 128, u8_sub(index, u8_set(128))));
+}
+
+/* Have they any set bit in common? */
+#define u8_has_bits vtstq_u8
+#define u8_increment u8_sub /* a mask is -1 */
+
 /* a + (b >> 7) */
 LANES vec u8_add_top_bit(vec a, vec b)
 {
