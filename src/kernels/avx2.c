@@ -31,6 +31,9 @@ enum { MXCSR_F64_TO_ODD = MXCSR_FLUSHES | _MM_ROUND_TOWARD_ZERO };
 #define s32_max _mm256_max_epi32
 #define s16_multiply_high_round _mm256_mulhrs_epi16
 
+/* For b that is not negative as a signed number, or 0x80 where a has no other bit. */
+#define u8_clear_where_zero _mm256_sign_epi8
+
 /*
  * 2^exponent >> k, by looking each byte of the result up: AVX2 has no 16-bit
  * shift by a vector of counts.  The table's entry i is 2^(7 - i), and 0 from 8
@@ -266,22 +269,6 @@ LANES vec u8_lookup_128(const uint8_t table[128], vec index)
         found = vec_or(found, u8_lookup_16(table + i, u8_add_saturate(here, u8_set(0x70))));
     }
     return found;
-}
-
-#define s8_magnitude _mm256_abs_epi8
-
-/* a + (b >> 7) */
-LANES vec u8_add_top_bit(vec a, vec b)
-{
-    return u8_sub(a, s8_greater(u8_set(0), b));
-}
-
-/* a * b >> 8, for b below 2^7 */
-LANES vec u8_multiply_high(vec a, vec b)
-{
-    const vec even = _mm256_maddubs_epi16(a, vec_and(b, u16_set(0x00ff)));
-    const vec odd = _mm256_maddubs_epi16(a, vec_and(b, u16_set(0xff00)));
-    return vec_or(u16_shift_right(even, 8), vec_and(odd, u16_set(0xff00)));
 }
 
 /* Ordered before later stores by vec_stream_fence. */

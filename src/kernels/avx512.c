@@ -511,20 +511,6 @@ LANES vec u8_lookup_256(const uint8_t table[256], vec index)
                                   u8_lookup_128(table + 128, index));
 }
 
-/* a + (b >> 7) */
-LANES vec u8_add_top_bit(vec a, vec b)
-{
-    return _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(b), a, u8_set(0xff));
-}
-
-/* a * b >> 8, for b below 2^7 */
-LANES vec u8_multiply_high(vec a, vec b)
-{
-    const vec even = _mm512_maddubs_epi16(a, vec_and(b, u16_set(0x00ff)));
-    const vec odd = _mm512_maddubs_epi16(a, vec_and(b, u16_set(0xff00)));
-    return vec_merge(u16_set(0xff00), odd, u16_shift_right(even, 8));
-}
-
 #define VEC_JOINS_F64_TOPS
 
 /* LANES_16 f64 of which all bits but the top 32 are zero. */

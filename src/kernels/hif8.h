@@ -6,97 +6,85 @@
  * Included by the file of an instruction set that has u8_lookup_128 and either
  * u8_lookup_64 and u8_lookup_256 or VEC_LOOKS_UP_16.  A bf16's worth of bits is enough to
  * round from, for ties go away from zero: nothing below the rounding bit matters.  Exponents
- * and fractions of two vectors are taken into byte lanes, twice as many.
+ * of two vectors are taken into byte lanes, twice as many.
  */
 
 typedef struct hif8_tables hif8_level_tables;
 #define hif8_level_tables_get hif8_tables_get
 
-/* Two vectors of bf16s as bytes: sign (the top bit), exponent field, fraction field. */
-struct hif8_fields {
-    vec signs, exponent, fraction;
-};
-
-LANES struct hif8_fields hif8_split(vec first, vec second)
-{
-    const vec high = mix_high_bytes(first, second);
-    const vec low = mix_low_bytes(vec_and(first, u16_set(0xff)), second);
-    return (struct hif8_fields){high, u8_add_top_bit(u8_add(high, high), low),
-                                vec_and(low, u8_set(0x7f))};
-}
-
-/* By exponent: half of the last place kept, and what the fraction is multiplied by. */
+/* By exponent field: the position of the power of two in the order of hif8's values, and the
+ * steps up to the next one (hif8_tables.h). */
 struct hif8_places {
-    vec half, scale;
+    vec position, steps;
 };
 
 #ifdef VEC_LOOKS_UP_16
-/* What exponents' sizes decide changes at multiples of 4 only, but for 2^15, the largest
- * value, and 2^-23, from which on everything goes up to 2^-22. */
-LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
+/* By index[k], the index less 16 k; where that is negative, a look-up gives 0. */
+LANES vec hif8_look_up_parts(const uint8_t parts[HIF8_TABLE_PARTS][16],
+                             const vec index[HIF8_TABLE_PARTS])
 {
-    const vec power = u8_sub(exponent, u8_set(127));
-    const vec size = u8_min(s8_magnitude(power), u8_set(16 * HIF8_EXPONENTS_ALIKE - 1));
-    const vec index = vec_and(u16_shift_right(size, 2), u8_set(0x0f));
-    const mask8 is_tie = u8_equal(exponent, u8_set(127 - HIF8_DENORMAL_BIAS));
-    const mask8 is_largest = s8_greater(power, u8_set(HIF8_EXPONENT_MAX - 1));
-    const vec half = u8_lookup_16(tables->half_by_size, index);
-    const vec scale = u8_lookup_16(tables->scale_by_size, index);
-    return (struct hif8_places){u8_add(half, vec_and(is_tie, u8_set(0x40))),
-                                vec_clear(scale, is_largest)};
-}
-
-/* The code without fraction, by the exponent after rounding: a sum of two tables' entries,
- * either 0 where the index is negative, and of denormals' code. */
-LANES vec hif8_prefix_of(const struct hif8_tables *tables, vec exponent)
-{
-    const vec e = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX));
-    const vec denormal = u8_sub_saturate(e, u8_set(127 - HIF8_DENORMAL_BIAS));
-    const vec from_0 = u8_lookup_16(tables->prefix_from_0, u8_sub(e, u8_set(127)));
-    const vec from_minus_16 =
-        u8_lookup_16(tables->prefix_from_minus_16, u8_sub(e, u8_set(127 - 16)));
-    return u8_add(u8_add(denormal, from_0), from_minus_16);
-}
-#else
-/* Where an exponent stands in the tables, those from 2^16 on as that. */
-LANES vec hif8_index(vec exponent)
-{
-    const vec finite = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX + 1));
-    return u8_sub_saturate(finite, u8_set(127 + HIF8_TABLE_ORIGIN));
-}
-
-LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
-{
-    const vec index = hif8_index(exponent);
-    return (struct hif8_places){u8_lookup_64(tables->half, index),
-                                u8_lookup_64(tables->scale, index)};
-}
-
-LANES vec hif8_prefix_of(const struct hif8_tables *tables, vec exponent)
-{
-    return u8_lookup_64(tables->prefix, hif8_index(exponent));
+    vec sum = u8_lookup_16(parts[0], index[0]);
+    for (int k = 1; k < HIF8_TABLE_PARTS; k++)
+        sum = u8_add(sum, u8_lookup_16(parts[k], index[k]));
+    return sum;
 }
 #endif
 
-/* Codes, without sign, of finite magnitudes. */
-LANES vec hif8_round(const struct hif8_tables *tables, struct hif8_fields x)
+LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
 {
-    const struct hif8_places places = hif8_places_of(tables, x.exponent);
-    const vec sum = u8_add(x.fraction, places.half); /* its top bit is the carry */
-    const vec prefix = hif8_prefix_of(tables, u8_add_top_bit(x.exponent, sum));
-    /* After a carry, the bits to be kept are zero, wherever they are. */
-    return u8_add(prefix, u8_multiply_high(vec_and(sum, u8_set(0x7f)), places.scale));
+    const vec at_most = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX));
+    const vec i = u8_sub_saturate(at_most, u8_set(127 + HIF8_TABLE_ORIGIN));
+#ifdef VEC_LOOKS_UP_16
+    const vec index[HIF8_TABLE_PARTS] = {i, u8_sub(i, u8_set(16)), u8_sub(i, u8_set(32))};
+    return (struct hif8_places){hif8_look_up_parts(tables->position_parts, index),
+                                hif8_look_up_parts(tables->steps_parts, index)};
+#else
+    return (struct hif8_places){u8_lookup_64(tables->position, i), u8_lookup_64(tables->steps, i)};
+#endif
 }
 
-/* Inf and NaN, given the lower half of f32s; the NaN is the sign bit, and remains so
- * when a sign is added. */
-LANES vec hif8_place_specials(vec code, struct hif8_fields x, vec first_low, vec second_low)
+LANES vec hif8_code_at(const struct hif8_tables *tables, vec position)
 {
-    const vec one = u16_set(1);
-    const vec sticky = mix_low_bytes(u16_min(first_low, one), u16_min(second_low, one));
-    const mask8 has_fraction = s8_greater(vec_or(x.fraction, sticky), u8_set(0));
-    const vec special = u8_select(has_fraction, u8_set(HIF8_NAN), u8_set(HIF8_INF));
-    return u8_select(u8_equal(x.exponent, u8_set(0xff)), special, code);
+#ifdef VEC_LOOKS_UP_16
+    const vec group = vec_and(u16_shift_right(position, 3), u8_set(HIF8_GROUPS - 1));
+    return vec_xor(position, u8_lookup_16(tables->flip_of_position, group));
+#else
+    return u8_lookup_128(tables->code, position);
+#endif
+}
+
+/* The bits after the sign: bf16's exponent field, or f16's and 3 of its fraction. */
+LANES vec mix_doubled_high_bytes(vec first, vec second)
+{
+    return mix_high_bytes(u16_add(first, first), u16_add(second, second));
+}
+
+/*
+ * Codes, without sign, of finite bf16s.  By how many steps a fraction is above the power of
+ * two, is a product, rounded as it is shifted right:
+ *
+ *   (fraction * steps + 2^6) / 2^7 = (fraction * (steps * 2^8) + 2^14) / 2^15.
+ */
+LANES vec hif8_round(const struct hif8_tables *tables, vec first, vec second, vec exponents)
+{
+    const vec fraction = u16_set(0x007f);
+    const struct hif8_places places = hif8_places_of(tables, exponents);
+    const vec first_steps =
+        s16_multiply_high_round(vec_and(first, fraction), u16_shift_left(places.steps, 8));
+    const vec second_steps =
+        s16_multiply_high_round(vec_and(second, fraction), vec_and(places.steps, u16_set(0xff00)));
+    return hif8_code_at(tables, u8_add(places.position, mix_low_bytes(first_steps, second_steps)));
+}
+
+/* Inf and NaN; the NaN is the sign bit, and remains so when a sign is added. */
+LANES vec hif8_place_specials(vec code, const struct halves x[2], vec exponents)
+{
+    const vec one = u16_set(1), fraction = u16_set(0x007f);
+    const vec sticky = mix_low_bytes(u16_min(vec_or(x[0].low, vec_and(x[0].high, fraction)), one),
+                                     u16_min(vec_or(x[1].low, vec_and(x[1].high, fraction)), one));
+    const vec special =
+        u8_select(s8_greater(sticky, u8_set(0)), u8_set(HIF8_NAN), u8_set(HIF8_INF));
+    return u8_select(u8_equal(exponents, u8_set(0xff)), special, code);
 }
 
 /* Codes with the sign that is the top bit of another byte; zero has none. */
@@ -120,7 +108,7 @@ LANES vec hif8_codes_of_f16(const struct hif8_tables *tables, vec first, vec sec
     enum { ROUNDED_MIN = (15 - 3) << 3, ROUNDED_END = (15 + 4) << 3, INF = 31 << 3 };
     const vec high = mix_high_bytes(first, second);
     const vec low = vec_merge(u16_set(0xff00), u16_shift_left(second, 8), first);
-    const vec leading = u8_add_top_bit(u8_add(high, high), low);
+    const vec leading = mix_doubled_high_bytes(first, second);
     const vec from_min = u8_add(leading, u8_set(128 - ROUNDED_MIN)); /* as signed, from -128 */
     const mask8 is_rounded = s8_greater(u8_set(128 + ROUNDED_END - ROUNDED_MIN), from_min);
     const vec index = u8_increment(leading, is_rounded & u8_has_bits(low, u8_set(0x40)));
@@ -135,31 +123,39 @@ LANES vec hif8_codes_of_f16(const struct hif8_tables *tables, vec first, vec sec
 }
 #endif
 
+/* LANES_16 elements as halves of f32s. */
+LANES struct halves hif8_load(const char *src, fpconv_format format)
+{
+    if (fp_format_is_wide(format))
+        return load_truncated_halves(src, format);
+    return (struct halves){vec_load(src), u16_set(0)};
+}
+
 /* `halves` as for narrow_byte_block. */
 LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv_format src_format,
                              const char *src, int halves)
 {
     const bool wide = fp_format_is_wide(src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
+    const vec zero = u16_set(0);
 #ifdef HIF8_FROM_F16
     if (src_format == FPCONV_F16) {
-        const vec second = halves == 2 ? vec_load(src + VEC_BYTES) : u16_set(0);
-        vec_store(dst, vec_order_bytes(hif8_codes_of_f16(tables, vec_load(src), second)));
+        const vec upper = halves == 2 ? vec_load(src + VEC_BYTES) : zero;
+        vec_store(dst, vec_order_bytes(hif8_codes_of_f16(tables, vec_load(src), upper)));
         return;
     }
 #endif
-    struct halves x[2] = {{u16_set(0), u16_set(0)}, {u16_set(0), u16_set(0)}};
-    for (int i = 0; i < halves; i++, src += step) {
-        if (wide)
-            x[i] = load_truncated_halves(src, src_format);
-        else
-            x[i].high = vec_load(src);
+    const vec first = hif8_load(src, src_format).high;
+    const vec second = halves == 2 ? hif8_load(src + step, src_format).high : zero;
+    const vec exponents = mix_doubled_high_bytes(first, second);
+    vec codes = hif8_round(tables, first, second, exponents);
+    if (nan_is_possible(src_format) && mask_any(u8_equal(exponents, u8_set(0xff)))) {
+        struct halves x[2] = {hif8_load(src, src_format), {zero, zero}};
+        if (halves == 2)
+            x[1] = hif8_load(src + step, src_format);
+        codes = hif8_place_specials(codes, x, exponents);
     }
-    const struct hif8_fields fields = hif8_split(x[0].high, x[1].high);
-    vec codes = hif8_round(tables, fields);
-    if (nan_is_possible(src_format) && mask_any(u8_equal(fields.exponent, u8_set(0xff))))
-        codes = hif8_place_specials(codes, fields, x[0].low, x[1].low);
-    const vec signed_codes = hif8_add_signs(codes, fields.signs);
+    const vec signed_codes = hif8_add_signs(codes, mix_high_bytes(first, second));
     vec_store(dst, wide ? vec_order_split_bytes(signed_codes) : vec_order_bytes(signed_codes));
 }
 
@@ -183,17 +179,29 @@ LANES struct hif8_values hif8_look_up_groups(const struct hif8_group_tables *t, 
 }
 #endif
 
+/* Is a code NaN, or Inf where that is not what is looked up? */
+LANES bool hif8_has_special(fpconv_format dst_format, vec code)
+{
+    const mask8 is_nan = u8_equal(code, u8_set(HIF8_NAN));
+#ifdef VEC_LOOKS_UP_16
+    if (dst_format != FPCONV_F16)
+        return mask_any(is_nan | u8_equal(vec_and(code, u8_set(0x7f)), u8_set(HIF8_INF)));
+#endif
+    (void)dst_format;
+    return mask_any(is_nan);
+}
+
 /* Of codes without sign. */
 LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_format dst_format,
-                                      fpconv_policy policy, vec body)
+                                      fpconv_policy policy, vec body, bool special)
 {
     const uint8_t *high = tables->high[dst_format][policy], *low = tables->low[dst_format][policy];
 #ifdef VEC_LOOKS_UP_16
     if (dst_format != FPCONV_F16) {
         const fpconv_format alike = dst_format == FPCONV_F64 ? FPCONV_F64 : FPCONV_F32;
         struct hif8_values found = hif8_look_up_groups(&tables->groups[alike], body);
-        const mask8 is_inf = u8_equal(body, u8_set(HIF8_INF));
-        if (mask_any(is_inf)) {
+        if (special) {
+            const mask8 is_inf = u8_equal(body, u8_set(HIF8_INF));
             found.value.high = u8_select(is_inf, u8_set(high[HIF8_INF]), found.value.high);
             found.value.low = u8_select(is_inf, u8_set(low[HIF8_INF]), found.value.low);
             found.place = u8_select(is_inf, u8_set(0), found.place);
@@ -201,6 +209,7 @@ LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_f
         return found;
     }
 #endif
+    (void)special;
     const struct bytes value = {u8_lookup_128(high, body), u8_lookup_128(low, body)};
     return (struct hif8_values){value, u8_set(0), u8_set(0), false};
 }
@@ -209,14 +218,15 @@ LANES void widen_hif8_block(const struct hif8_tables *tables, fpconv_format dst_
                             const char *src, fpconv_policy policy)
 {
     const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
-    const mask8 is_nan = u8_equal(code, u8_set(HIF8_NAN));
+    const bool special = hif8_has_special(dst_format, code);
     const struct hif8_values found =
-        hif8_look_up(tables, dst_format, policy, vec_and(code, u8_set(0x7f)));
+        hif8_look_up(tables, dst_format, policy, vec_and(code, u8_set(0x7f)), special);
     struct bytes value = found.value;
     value.high = vec_or_and(value.high, code, u8_set(0x80));
     vec fill = u8_set(0);
     bool filled = false;
-    if (mask_any(is_nan)) { /* rare; without sign */
+    if (special) { /* rare; NaN has no sign */
+        const mask8 is_nan = u8_equal(code, u8_set(HIF8_NAN));
         const struct top16 top = top16_of(dst_format);
         const unsigned quiet = 0x7fffu & ~((1u << (top.fraction_bits - 1)) - 1);
         filled = policy == FPCONV_HDF5;

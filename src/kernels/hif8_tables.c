@@ -8,28 +8,48 @@
 #include "../codec.h"
 #include "hif8_tables.h"
 
-/* hif8's exponent after rounding, at most 15, as the code without fraction. */
-static int prefix_of(int exponent)
+/* How many codes stand for less; of Inf, all others. */
+static void find_positions(uint8_t position[HIF8_TABLE_CODES])
 {
-    return exponent < HIF8_EXPONENT_MIN ? exponent + HIF8_DENORMAL_BIAS
-                                        : (int)hif8_prefix(exponent);
+    double value[HIF8_TABLE_CODES];
+    for (uint32_t code = 0; code < HIF8_TABLE_CODES; code++)
+        value[code] = fpconv_decode(FPCONV_HIF8, code, FPCONV_OCP);
+    for (int code = 0; code < HIF8_TABLE_CODES; code++) {
+        int less = 0;
+        for (int other = 0; other < HIF8_TABLE_CODES; other++)
+            less += value[other] < value[code];
+        position[code] = (uint8_t)less;
+    }
+}
+
+static uint32_t code_of_power(int exponent)
+{
+    const uint64_t f32 = (uint64_t)(fp_formats[FPCONV_F32].bias + exponent) << 23;
+    return (uint32_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, f32, FPCONV_OCP);
+}
+
+static void make_parts(uint8_t parts[HIF8_TABLE_PARTS][16], const uint8_t *entries)
+{
+    for (int i = 0; i < 16 * HIF8_TABLE_PARTS; i++)
+        parts[i / 16][i % 16] = (uint8_t)(entries[i] - (i < 16 ? 0 : entries[i - 16]));
 }
 
 static void make_encoding(struct hif8_tables *t)
 {
-    for (int i = 1; i < HIF8_TABLE_EXPONENTS; i++) {
+    uint8_t position[HIF8_TABLE_CODES];
+    find_positions(position);
+    /* The first exponent stands for smaller ones, too: there are no steps. */
+    for (int i = 1; HIF8_TABLE_ORIGIN + i <= HIF8_EXPONENT_MAX; i++) {
         const int exponent = HIF8_TABLE_ORIGIN + i;
-        const bool denormal = exponent < HIF8_EXPONENT_MIN;
-        const bool has_fraction = !denormal && exponent < HIF8_EXPONENT_MAX;
-        const int fraction_bits =
-            denormal ? 0 : hif8_fraction_bits(exponent < 0 ? -exponent : exponent);
-        t->half[i] = (uint8_t)(1 << (6 - fraction_bits));
-        t->scale[i] = (uint8_t)(has_fraction << (fraction_bits + 1));
-        t->prefix[i] =
-            (uint8_t)prefix_of(exponent < HIF8_EXPONENT_MAX ? exponent : HIF8_EXPONENT_MAX);
+        t->position[i] = position[code_of_power(exponent)];
+        t->steps[i] = (uint8_t)(position[code_of_power(exponent + 1)] - t->position[i]);
     }
-    /* From 2^-23, itself a tie between 0 and 2^-22, everything goes up to 2^-22. */
-    t->half[-HIF8_DENORMAL_BIAS - HIF8_TABLE_ORIGIN] = 0x80;
+    make_parts(t->position_parts, t->position);
+    make_parts(t->steps_parts, t->steps);
+    for (int code = 0; code < HIF8_TABLE_CODES; code++) {
+        t->code[position[code]] = (uint8_t)code;
+        t->flip_of_position[position[code] / HIF8_GROUP] = (uint8_t)(code ^ position[code]);
+    }
 }
 
 /* No code begins at an odd multiple of 2^-24, f16's smallest value. */
@@ -41,21 +61,6 @@ static void make_encoding_from_f16(struct hif8_tables *t)
     for (uint32_t i = 0; i < sizeof(t->from_small_f16); i++)
         t->from_small_f16[i] =
             (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F16, (uint64_t)i << 1, FPCONV_OCP);
-}
-
-static void make_encoding_by_size(struct hif8_tables *t)
-{
-    for (int i = 0; i * HIF8_EXPONENTS_ALIKE < HIF8_DENORMAL_BIAS; i++) {
-        const int denormal = i * HIF8_EXPONENTS_ALIKE > HIF8_EXPONENT_MAX;
-        const int fraction_bits = denormal ? 0 : hif8_fraction_bits(i * HIF8_EXPONENTS_ALIKE);
-        t->half_by_size[i] = (uint8_t)(1 << (6 - fraction_bits));
-        t->scale_by_size[i] = (uint8_t)(!denormal << (fraction_bits + 1));
-    }
-    for (int i = 0; i < 16; i++) {
-        const int from_minus_16 = prefix_of(i - 16) - (i - 16 + HIF8_DENORMAL_BIAS);
-        t->prefix_from_minus_16[i] = (uint8_t)from_minus_16;
-        t->prefix_from_0[i] = (uint8_t)(prefix_of(i) - (i + HIF8_DENORMAL_BIAS) - from_minus_16);
-    }
 }
 
 static void make_decoding(struct hif8_tables *t)
@@ -122,7 +127,6 @@ const struct hif8_tables *hif8_tables_make(void)
         return atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
     make_encoding(&tables);
     make_encoding_from_f16(&tables);
-    make_encoding_by_size(&tables);
     make_decoding(&tables);
     make_groups(&tables.groups[FPCONV_F64], FPCONV_F64);
     make_groups(&tables.groups[FPCONV_F32], FPCONV_F32);

@@ -16,31 +16,34 @@
 #include "fpconv/fpconv.h"
 
 enum {
-    HIF8_TABLE_EXPONENTS = 64, /* of which 41 are looked up */
+    HIF8_TABLE_EXPONENTS = 64, /* of which 40 are looked up */
     HIF8_TABLE_ORIGIN = -24,   /* exponent of the first entry: all below round to zero */
-    HIF8_EXPONENTS_ALIKE = 4,  /* have the same number of fraction bits */
+    HIF8_TABLE_PARTS = 3,      /* of 16, for the 40 */
     HIF8_TABLE_CODES = 128,
     HIF8_GROUP = 8, /* codes that differ in their lower 3 bits */
     HIF8_GROUPS = HIF8_TABLE_CODES / HIF8_GROUP
 };
 
-/* For look-ups by vector. */
+/*
+ * For look-ups by vector.
+ *
+ * The codes, without sign, in the order of their values: zero has position 0, the largest
+ * finite value 126.  Positions of neighbours differ by 1 wherever the number of fraction
+ * bits changes, too, so that a carry is right by itself.
+ */
 struct hif8_tables {
-    /* By exponent: half of the last place kept, in units of bf16's (ties go away from
-     * zero by adding it), and what bf16's fraction is multiplied by before it is shifted
-     * right by 8; 0 from 2^15 on, whose code is the largest. */
-    uint8_t half[HIF8_TABLE_EXPONENTS], scale[HIF8_TABLE_EXPONENTS];
-    /* By the exponent after rounding: the code without fraction. */
-    uint8_t prefix[HIF8_TABLE_EXPONENTS];
+    /* By exponent: the position of that power of two, and how many positions there are up to
+     * the next one. */
+    uint8_t position[HIF8_TABLE_EXPONENTS], steps[HIF8_TABLE_EXPONENTS];
+    /* The same by tables of 16: the sum of entry i % 16 of the first 1 + i / 16 is entry i. */
+    uint8_t position_parts[HIF8_TABLE_PARTS][16], steps_parts[HIF8_TABLE_PARTS][16];
+    /* By position, the code. */
+    uint8_t code[HIF8_TABLE_CODES];
+    /* By position / HIF8_GROUP: code ^ position, which the other bits do not change. */
+    uint8_t flip_of_position[HIF8_GROUPS];
     /* By f16's exponent and the upper 3 bits of its fraction, from 2^-16 on; and by the upper
      * 7 of the 8 bits that smaller ones have. */
     uint8_t from_f16[256], from_small_f16[128];
-    /* The same by tables of 16.  By the exponent's magnitude / 4: as above, but for the
-     * exponents -23 and 15. */
-    uint8_t half_by_size[16], scale_by_size[16];
-    /* By exponent e: to e + 23, denormals' code, from -16 on the entry (e + 16) % 16 of the
-     * first is added, and from 0 on entry e of the other, too. */
-    uint8_t prefix_from_minus_16[16], prefix_from_0[16];
     /* By destination (f64, f32, f16, bf16), policy and code without sign: the high
      * and the low byte of the value's top 16 bits. */
     uint8_t high[4][FPCONV_POLICY_COUNT][HIF8_TABLE_CODES];

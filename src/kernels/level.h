@@ -38,8 +38,8 @@ static __attribute__((noinline)) void convert_by_codec(fpconv_format dst_format,
 /* The blocks by which each kind of pair is converted, and their sizes.  `halves` is
  * as for narrow_byte_block, and 2 in blocks that are not halved (convert_rest). */
 
-LANES void convert_block(const hif8_level_tables *tables, fpconv_format dst_format, char *dst,
-                         fpconv_format src_format, const char *src, fpconv_policy policy,
+LANES void convert_block(const hif8_level_tables *restrict tables, fpconv_format dst_format,
+                         char *dst, fpconv_format src_format, const char *src, fpconv_policy policy,
                          int halves)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;

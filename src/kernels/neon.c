@@ -235,20 +235,6 @@ LANES vec u8_lookup_256(const uint8_t table[256], vec index)
 #define u8_has_bits vtstq_u8
 #define u8_increment u8_sub /* a mask is -1 */
 
-/* a + (b >> 7) */
-LANES vec u8_add_top_bit(vec a, vec b)
-{
-    return vsraq_n_u8(a, b, 7);
-}
-
-/* a * b >> 8, for b below 2^7 */
-LANES vec u8_multiply_high(vec a, vec b)
-{
-    const uint16x8_t first = vmull_u8(vget_low_u8(a), vget_low_u8(b));
-    const uint16x8_t second = vmull_high_u8(a, b);
-    return vuzp2q_u8(vreinterpretq_u8_u16(first), vreinterpretq_u8_u16(second));
-}
-
 #define LEVEL neon
 #include "level.h"
 #endif

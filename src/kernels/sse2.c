@@ -61,6 +61,11 @@ LANES vec u16_power_of_2_right(int exponent, vec k)
     return _mm_packs_epi32(low, high);
 }
 
+LANES vec u8_clear_where_zero(vec a, vec b)
+{
+    return vec_clear(a, u8_equal(b, u8_set(0)));
+}
+
 #define vec_spread(v) (v)
 #define vec_unsplit(v) (v)
 

@@ -34,11 +34,6 @@ LANES vec u32_merge_where(mask32 where, vec bits, vec a, vec b)
     return vec_merge(vec_and(bits, where), a, b);
 }
 
-LANES vec u8_clear_where_zero(vec a, vec b)
-{
-    return vec_clear(a, u8_equal(b, u8_set(0)));
-}
-
 LANES mask16 u16_greater(vec a, vec b)
 {
     const vec flip = u16_set(0x8000);
