@@ -84,22 +84,33 @@ static double seconds_on(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static double time_runs(const struct contender *c, size_t count)
+{
+    const double start = seconds_on(c->clock);
+    for (size_t i = 0; i < count; i++)
+        c->run(c->context);
+    return seconds_on(c->clock) - start;
+}
+
 /* Seconds of one run. */
 static double time_sample(const struct contender *c)
 {
-    if (c->prepare)
+    double seconds = 0;
+    if (!c->prepare)
+        return time_runs(c, c->repeats) / (double)c->repeats;
+    for (size_t i = 0; i < c->repeats; i++) {
         c->prepare(c->context);
-    const double start = seconds_on(c->clock);
-    for (size_t i = 0; i < c->repeats; i++)
-        c->run(c->context);
-    return (seconds_on(c->clock) - start) / (double)c->repeats;
+        seconds += time_runs(c, 1);
+    }
+    return seconds / (double)c->repeats;
 }
 
 /* Warms the caches up on the way. */
 static void choose_sampling(struct contender *c)
 {
     c->clock = CLOCK_MONOTONIC;
-    c->repeats = 1;
+    if (!c->prepare || c->repeats == 0)
+        c->repeats = 1;
     double seconds = time_sample(c);
     if (seconds >= long_run_seconds)
         c->clock = CLOCK_THREAD_CPUTIME_ID;

@@ -23,7 +23,7 @@ struct contender {
      * were taken. */
     double samples[TIMING_ROUNDS_MAX];
     size_t rounds;
-    size_t repeats;
+    size_t repeats; /**< of a run within a sample; with a preparation the caller's, 0 is 1 */
     clockid_t clock;
 };
 
@@ -34,8 +34,9 @@ struct contender {
  * is worth 2 % of a run in the L2 cache.  Each has run before it is
  * timed.  A run of a tenth of a millisecond or more is timed in CPU time, so that other
  * programs' turns on a busy machine do not count.  A run that is short against
- * the clock's resolution is repeated within a sample (not where it needs a
- * preparation); the longer a round takes, the fewer there are, at least three.
+ * the clock's resolution is repeated within a sample (where it needs a preparation, as often
+ * as the caller says, which is not timed then either); the longer a round takes, the fewer there
+ * are, at least three.
  */
 void timing_compare(struct contender *contenders, size_t count);
 

@@ -163,6 +163,17 @@ LANES const hif8_level_tables *find_tables(fpconv_format dst_format, fpconv_form
     return uses_tables(dst_format, src_format) ? hif8_level_tables_get() : NULL;
 }
 
+/*
+ * The compiler is not to know how these come about: of either it otherwise makes as many as
+ * there are places to prefetch, and advances each in every turn, by 9 instructions of 60 from
+ * e2m3 to f64.  Without those, e5m2 and e4m3 to f32 take 0.3 % less in place, and the library
+ * is smaller by 12 KiB.
+ */
+LANES void keep_pointers(const char **src, char **dst)
+{
+    __asm__("" : "+r"(*src), "+r"(*dst));
+}
+
 /* Whole blocks from the array; returns how many elements are left.  Or, with direction -1,
  * only whole blocks, from the last one on; the sources are then fetched so far ahead as is a
  * page of results: 65,536 e2m3 to f32 take 0.092 ns each, and 0.096 by a page of sources. */
@@ -187,6 +198,7 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
     const size_t near = direction > 0 ? PAGE : PAGE * src_size / dst_size;
     const size_t ahead = in_memory ? 2 * SOURCE_AHEAD : near;
     for (; n >= block; n -= block, src += src_step, dst += dst_step) {
+        keep_pointers(&src, &dst);
         if (n * src_size > block * src_size + ahead) {
             prefetch_source(src, (size_t)(src - first), block * src_size,
                             direction * (ptrdiff_t)near, in_memory);
