@@ -500,15 +500,20 @@ LANES vec u8_lookup_64(const uint8_t table[64], vec index)
     return _mm512_permutexvar_epi8(index, vec_load(table));
 }
 
+/* By the lower 7 bits. */
 LANES vec u8_lookup_128(const uint8_t table[128], vec index)
 {
     return _mm512_permutex2var_epi8(vec_load(table), index, vec_load(table + 64));
 }
 
-LANES vec u8_lookup_256(const uint8_t table[256], vec index)
+/* The marked lanes; the others, which are below 128, stay as they are. */
+LANES vec u8_lookup_256_where(mask8 where, const uint8_t table[256], vec index)
 {
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), u8_lookup_128(table, index),
-                                  u8_lookup_128(table + 128, index));
+    const mask8 upper = _mm512_movepi8_mask(index);
+    const vec some = _mm512_mask2_permutex2var_epi8(vec_load(table), index, where & ~upper,
+                                                    vec_load(table + 64));
+    return _mm512_mask2_permutex2var_epi8(vec_load(table + 128), some, upper,
+                                          vec_load(table + 192));
 }
 
 #define VEC_JOINS_F64_TOPS

@@ -220,15 +220,25 @@ LANES vec u8_lookup_64(const uint8_t table[64], vec index)
     return vqtbl4q_u8(vld1q_u8_x4(table), index);
 }
 
-LANES vec u8_lookup_128(const uint8_t table[128], vec index)
+LANES vec u8_lookup_64_from(const uint8_t table[], int first, vec index)
 {
-    return vec_or(u8_lookup_64(table, index), u8_lookup_64(table + 64, u8_sub(index, u8_set(64))));
+    return u8_lookup_64(table + first, u8_sub(index, u8_set((uint8_t)first)));
 }
 
-LANES vec u8_lookup_256(const uint8_t table[256], vec index)
+/* By the lower 7 bits. */
+LANES vec u8_lookup_128(const uint8_t table[128], vec index)
 {
-    return vec_or(u8_lookup_128(table, index),
-                  u8_lookup_128(table + 128, u8_sub(index, u8_set(128))));
+    const vec within = vec_and(index, u8_set(0x7f));
+    return vec_or(u8_lookup_64(table, within), u8_lookup_64_from(table, 64, within));
+}
+
+/* The marked lanes; the others stay as they are. */
+LANES vec u8_lookup_256_where(mask8 where, const uint8_t table[256], vec index)
+{
+    vec found = u8_lookup_64(table, index);
+    for (int first = 64; first < 256; first += 64)
+        found = vec_or(found, u8_lookup_64_from(table, first, index));
+    return u8_select(where, found, index);
 }
 
 /* Have they any set bit in common? */
