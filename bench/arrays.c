@@ -492,6 +492,11 @@ void bench_inplace(const struct request *request)
 /* strided: a member of a compound                                            */
 /* -------------------------------------------------------------------------- */
 
+/*
+ * Records and those that they go into begin at the same place of a page, as all large arrays
+ * of malloc's do, so that loads have addresses which end like those of stores in flight.  With
+ * another offset, most pairs take 1 to 5 % less, and f64 to hif8 in records of 16 bytes 10 %.
+ */
 static void set_up_strided(const struct workspace *workspace, struct conversion *base,
                            struct conversion *measured)
 {
