@@ -187,6 +187,11 @@ LANES vec f32_through_f16(vec f32)
     return _mm256_castps_si256(_mm256_cvtph_ps(f32_to_f16(f32)));
 }
 
+LANES mask32 f32_is_not_finite(vec value)
+{
+    return s32_greater(vec_clear(value, u32_set(0x80000000)), u32_set(0x7f7fffff));
+}
+
 /* For integers of at most 24 bits. */
 LANES vec f32_from_s32(vec a)
 {

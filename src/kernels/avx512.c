@@ -105,12 +105,6 @@ LANES vec vec_or_and(vec a, vec b, vec mask)
 #define u16_select(mask, a, b) _mm512_mask_blend_epi16(mask, b, a)
 #define u32_select(mask, a, b) _mm512_mask_blend_epi32(mask, b, a)
 
-/* The marked lanes as vec_merge gives them, the others b. */
-LANES vec u32_merge_where(mask32 where, vec bits, vec a, vec b)
-{
-    return _mm512_mask_ternarylogic_epi32(b, where, bits, a, 0xb8);
-}
-
 LANES vec u8_clear_where_zero(vec a, vec b)
 {
     return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(b, b), a);
@@ -126,6 +120,16 @@ LANES mask16 u16_are_disjoint(vec a, vec b)
 LANES vec u16_half_up(vec a)
 {
     return _mm512_avg_epu16(a, u16_set(0));
+}
+
+LANES mask8 u8_are_disjoint(vec a, vec b)
+{
+    return _mm512_testn_epi8_mask(a, b);
+}
+
+LANES vec u8_half_up(vec a)
+{
+    return _mm512_avg_epu8(a, u8_set(0));
 }
 
 /* Have they any set bit in common? */
@@ -263,7 +267,7 @@ LANES vec vec_order_split_bytes(vec mixed)
     return _mm512_permutexvar_epi8(vec_load(order), mixed);
 }
 
-enum { FPCLASS_NAN = 0x81 /* quiet or signalling */ };
+enum { FPCLASS_NAN = 0x81 /* quiet or signalling */, FPCLASS_NOT_FINITE = FPCLASS_NAN | 0x18 };
 
 LANES void vec_f16_to_f32(vec value, vec out[2])
 {
@@ -289,9 +293,9 @@ LANES vec f32_fill_nan(vec value)
     return _mm512_mask_or_epi32(value, is_nan, value, u32_set(0x7fffffff));
 }
 
-LANES mask32 f32_either_is_nan(vec a, vec b)
+LANES mask32 f32_is_not_finite(vec value)
 {
-    return _mm512_cmp_round_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q, _MM_FROUND_NO_EXC);
+    return _mm512_fpclass_ps_mask(_mm512_castsi512_ps(value), FPCLASS_NOT_FINITE);
 }
 
 LANES vec f64_fill_nan(vec value)
@@ -404,9 +408,10 @@ LANES vec vec_f64_to_truncated_f32(vec a, vec b)
  */
 #define VEC_HAS_RAISED_F64
 
+enum { LARGER_MAGNITUDE = 0x3 /* of two, with the sign of the first */ };
+
 LANES vec f64_raise(vec a)
 {
-    enum { LARGER_MAGNITUDE = 0x3 /* with the sign of the first */ };
     const vec_f64 least = (vec_f64)u64_set((uint64_t)(1023 - 126) << 52);
     const vec_f64 n =
         (vec_f64)_mm512_range_round_pd((vec_f64)a, least, LARGER_MAGNITUDE, _MM_FROUND_NO_EXC);
@@ -446,9 +451,17 @@ LANES void store_f16(char *dst, vec a, vec b, bool joined)
     memcpy(dst + sizeof(low), &high, sizeof(high));
 }
 
-LANES vec f32_through_f16(vec f32)
+#define VEC_HAS_LARGER_MAGNITUDE
+
+/* With the sign of `a`. */
+LANES vec f32_larger_magnitude(vec a, vec b)
 {
-    return (vec)_mm512_cvt_roundph_ps(f32_to_f16(f32), _MM_FROUND_NO_EXC);
+    return (vec)_mm512_range_round_ps((__m512)a, (__m512)b, LARGER_MAGNITUDE, _MM_FROUND_NO_EXC);
+}
+
+LANES vec f32_multiply_add_truncated(vec a, vec b, vec c)
+{
+    return (vec)_mm512_fmadd_round_ps((__m512)a, (__m512)b, (__m512)c, TRUNCATE);
 }
 
 /*

@@ -135,19 +135,26 @@ LANES struct halves load_halves(const char *src, fpconv_format format)
     return vec_split_u32(first, load_as_f32(src + LANES_32 * fp_formats[format].size, format));
 }
 
-/* The same where ties go away from zero: what is lost below the top half, which makes a tie
- * of what was above it, does not matter.  A NaN stays one, but not by its top half alone. */
-LANES struct halves load_truncated_halves(const char *src, fpconv_format format)
+/*
+ * The same where ties go away from zero: what is lost below the top half, or below an f32,
+ * which makes a tie of what was above it, does not matter.  A NaN stays one, but not by its
+ * top half alone.
+ */
+LANES vec load_truncated_f32(const char *src, fpconv_format format)
 {
 #ifdef VEC_HAS_F64_TO_TRUNCATED_F32
-    if (format == FPCONV_F64) {
-        vec f32[2];
-        for (int i = 0; i < 2; i++, src += 2 * VEC_BYTES)
-            f32[i] = vec_f64_to_truncated_f32(vec_load(src), vec_load(src + VEC_BYTES));
-        return vec_split_u32(f32[0], f32[1]);
-    }
+    if (format == FPCONV_F64)
+        return vec_f64_to_truncated_f32(vec_load(src), vec_load(src + VEC_BYTES));
 #endif
-    return load_halves(src, format);
+    return load_as_f32(src, format);
+}
+
+LANES struct halves load_truncated_halves(const char *src, fpconv_format format)
+{
+    if (format != FPCONV_F64)
+        return load_halves(src, format);
+    const vec first = load_truncated_f32(src, format);
+    return vec_split_u32(first, load_truncated_f32(src + 2 * VEC_BYTES, format));
 }
 
 /* The top half doubled, that is without its sign bit, and the last bit, which that
@@ -203,6 +210,19 @@ LANES vec lose_carry(vec rounded, vec truncated, fpconv_format dst, fpconv_polic
     return u16_select(u16_are_disjoint(truncated, staying), u16_half_up(rounded), kept);
 }
 
+/* The same for one code to a byte.  The truncated ones may have signs, which do not matter. */
+LANES vec lose_carry_of_bytes(vec rounded, vec truncated, fpconv_format dst, fpconv_policy policy)
+{
+    const struct fp_format *d = &fp_formats[dst];
+    const uint8_t fraction = (uint8_t)((1 << d->fraction_bits) - 1);
+    const uint8_t exponent = (uint8_t)(((1 << d->exponent_bits) - 1) << d->fraction_bits);
+    const vec kept = policy == FPCONV_HDF5_CARRY_LOST
+                         ? vec_merge(u8_set(fraction), rounded, truncated)
+                         : rounded;
+    const vec staying = vec_or(rounded, u8_set(exponent));
+    return u8_select(u8_are_disjoint(truncated, staying), u8_half_up(rounded), kept);
+}
+
 /*
  * a / 2^t rounded to nearest, where b = 2^(15 - t), or 0 if t > 15, and a is below
  * 2^15: multiply-high-round-scale, (a * b + 2^14) / 2^15, rounds ties away.  Of
@@ -256,17 +276,22 @@ LANES vec round_by_product(vec doubled, fpconv_format lane, fpconv_format dst, f
 #include "narrow_binades.h"
 #endif
 
+/* Is a truncated code of dst the high byte of a lane?  Subnormal ones, too. */
+LANES bool fields_agree(fpconv_format lane, fpconv_format dst)
+{
+    return fp_formats[lane].exponent_bits == fp_formats[dst].exponent_bits &&
+           fp_formats[lane].bias == fp_formats[dst].bias;
+}
+
 LANES vec round_to_code(vec doubled, fpconv_format lane, fpconv_format dst, fpconv_policy policy)
 {
     const struct fp_format *l = &fp_formats[lane], *d = &fp_formats[dst];
     const int shift = l->fraction_bits - d->fraction_bits;
-    if (l->bias == d->bias) { /* the exponent fields agree, subnormals included */
+    if (fields_agree(lane, dst)) { /* losing carries is left to lose_carry_of_bytes */
         const vec quotient = u16_shift_right(doubled, shift + 1);
         const vec nudged =
             fp_policy_is_hdf5(policy) ? doubled : u16_sub(doubled, vec_clear(u16_set(1), quotient));
-        const vec code =
-            u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
-        return fp_policy_loses_carries(policy) ? lose_carry(code, quotient, dst, policy) : code;
+        return u16_shift_right(u16_add(nudged, u16_set((uint16_t)(1 << shift))), shift + 1);
     }
 #ifdef VEC_HAS_BINADES
     return round_by_binade(doubled, lane, dst, policy);
@@ -467,38 +492,35 @@ LANES vec f32_adjusted_for_f16(vec x, fpconv_policy policy, bool nan_possible)
 }
 
 /*
- * From an f32 and what it rounds to as an f16, one with the exponent of the former and the
- * fraction of the latter, which is zero after a carry.  Half the smallest subnormal number
- * still rounds up to that, by its last bit.
+ * An f32 that rounds to what x does, but without the carry: where that carries, one that is
+ * less than half of a place above the power of two below x.  `nudged` is x with its last bit
+ * set, by which half the smallest subnormal number still rounds up.  `probe` is infinite or
+ * NaN if x is.
  */
-LANES vec f32_without_f16_carry(vec x, vec rounded, fpconv_policy policy)
+#ifdef VEC_HAS_LARGER_MAGNITUDE
+/*
+ * By a sum that is in the next binade where x carries.  Half of a place is 2^-25 below 2^-13,
+ * which is 2^-12 + 2^-23 times 0x38ffe004, rounded up by less than matters; and above, the same
+ * share of x reaches 2^(e+1) from 2^(e+1) - 2^(e-11) on, and not from the f32 below that, as
+ * the sum is truncated.  The fraction of the sum is the smaller one only where x carries.
+ */
+LANES vec f32_without_f16_carry(vec x, vec nudged, vec *probe)
 {
-    const vec fraction = u32_set(0x007ffffe), normal_min = u32_set(0x38800000);
-    if (policy == FPCONV_HDF5_CARRY_LOST)
-        return vec_merge(fraction, rounded, x);
-    const vec magnitude = vec_clear(x, u32_set(0x80000000));
-    return u32_merge_where(s32_greater(normal_min, magnitude), fraction, rounded, x);
+    const vec share = u32_set(0x39801000), least = u32_set(0x38ffe004);
+    const vec sum = f32_multiply_add_truncated(f32_larger_magnitude(x, least), share, x);
+    *probe = sum;
+    return s32_min(nudged, vec_merge(u32_set(0x007ffffe), sum, nudged));
 }
-
-/* As adjust_for_f16.  What rounds to Inf, or is NaN, makes the sum of products with zero NaN,
- * which is an operation less than to compare magnitudes. */
-LANES void adjust_for_f16_without_carry(vec x[4], fpconv_policy policy, bool nan_possible)
+#else
+/* By the fraction of what x rounds to, which is zero after a carry. */
+LANES vec f32_without_f16_carry(vec x, vec nudged, vec *probe)
 {
-    vec lost[4], sum = u32_set(0);
-    for (int i = 0; i < 4; i++) {
-        const vec nudged = vec_or(x[i], u32_set(1)), rounded = f32_through_f16(nudged);
-        lost[i] = f32_without_f16_carry(nudged, rounded, policy);
-        sum = f32_multiply_add(rounded, u32_set(0), sum);
-    }
-    const bool ordinary = !mask_any(f32_either_is_nan(sum, sum));
-    for (int i = 0; i < 4; i++) {
-        if (!ordinary) {
-            const vec adjusted = f32_adjusted_for_f16(x[i], policy, nan_possible);
-            lost[i] = f32_without_f16_carry(adjusted, f32_through_f16(adjusted), policy);
-        }
-        x[i] = lost[i];
-    }
+    const vec rounded = f32_through_f16(nudged);
+    (void)x;
+    *probe = rounded;
+    return vec_merge(u32_set(0x007ffffe), rounded, nudged);
 }
+#endif
 
 /* Does any round to f16's Inf, that is, is at least 65520, or NaN? */
 LANES bool f32s_reach_f16_inf(const vec x[4])
@@ -508,6 +530,35 @@ LANES bool f32s_reach_f16_inf(const vec x[4])
     for (int i = 1; i < 4; i++)
         largest = s32_max(largest, vec_clear(x[i], sign_bit));
     return mask_any(s32_greater(largest, u32_set(0x477fefff)));
+}
+
+/* Is any of four f32s infinite or NaN?  Or so large that their products become infinite; but
+ * none is subnormal, which would take long. */
+LANES bool f32s_have_exception_by_products(const vec x[4])
+{
+    const vec sum = f32_multiply_add(x[0], x[1], u32_set(0));
+    return mask_any(f32_is_not_finite(f32_multiply_add(x[2], x[3], sum)));
+}
+
+/* As adjust_for_f16.  If every carry is lost, nothing finite needs more than that. */
+LANES void adjust_for_f16_without_carry(vec x[4], fpconv_policy policy, bool nan_possible)
+{
+    const bool always = policy == FPCONV_HDF5_CARRY_LOST;
+    const vec sign_bit = u32_set(0x80000000), normal_min = u32_set(0x38800000);
+    vec nudged[4], lost[4], probes[4];
+    for (int i = 0; i < 4; i++) {
+        nudged[i] = vec_or(x[i], u32_set(1));
+        lost[i] = f32_without_f16_carry(x[i], nudged[i], &probes[i]);
+    }
+    if (always ? f32s_have_exception_by_products(probes) : f32s_reach_f16_inf(x))
+        for (int i = 0; i < 4; i++) {
+            nudged[i] = f32_adjusted_for_f16(x[i], policy, nan_possible);
+            lost[i] = f32_without_f16_carry(nudged[i], nudged[i], &probes[i]);
+        }
+    for (int i = 0; i < 4; i++)
+        x[i] = always ? lost[i]
+                      : u32_select(s32_greater(normal_min, vec_clear(nudged[i], sign_bit)), lost[i],
+                                   nudged[i]);
 }
 
 /* Most blocks need the nudge alone, or nothing: 65,536 f32 take 0.075 ns each with
@@ -611,10 +662,12 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
                                  nan_possible && !ties_away);
     }
     vec codes = mix_low_bytes(half[0].code, half[1].code);
+    const vec signs = mix_high_bytes(half[0].sign, half[1].sign);
+    if (fp_policy_loses_carries(policy) && fields_agree(lane, dst_format))
+        codes = lose_carry_of_bytes(codes, signs, dst_format, policy);
     if (ties_away && nan_possible &&
         mask_any(u16_greater(largest, u16_set((uint16_t)(doubled_inf(lane) - 1)))))
         codes = fill_nans(codes, x, lane, dst_format);
-    const vec signs = mix_high_bytes(half[0].sign, half[1].sign);
     const vec mixed = add_signs(codes, signs, dst_format);
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
 }
@@ -691,9 +744,11 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
 #endif
 #ifdef VEC_HAS_F32_TO_F16
     if (dst_format == FPCONV_F16) {
+        const ptrdiff_t step = (ptrdiff_t)(LANES_32 * size);
         vec x[4] = {u32_set(0), u32_set(0), u32_set(0), u32_set(0)};
         for (int i = 0; i < 2 * halves; i++)
-            x[i] = load_as_f32(src + (size_t)i * LANES_32 * size, src_format);
+            x[i] = fp_policy_is_hdf5(policy) ? load_truncated_f32(src + i * step, src_format)
+                                             : load_as_f32(src + i * step, src_format);
         if (fp_policy_loses_carries(policy))
             adjust_for_f16_without_carry(x, policy, nan_possible);
         else

@@ -111,6 +111,16 @@ LANES vec u16_half_up(vec a)
     return vreinterpretq_u8_u16(vrshrq_n_u16(V16(a), 1));
 }
 
+LANES mask8 u8_are_disjoint(vec a, vec b)
+{
+    return u8_equal(vec_and(a, b), u8_set(0));
+}
+
+LANES vec u8_half_up(vec a)
+{
+    return vrshrq_n_u8(a, 1);
+}
+
 LANES vec u16_all_ones_where(mask16 where, uint16_t ones, vec a)
 {
     return vec_or_and(a, where, u16_set(ones));

@@ -28,12 +28,6 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 #define u16_increment u16_sub /* a mask is -1 */
 #define u16_decrement u16_add
 
-/* The marked lanes as vec_merge gives them, the others b. */
-LANES vec u32_merge_where(mask32 where, vec bits, vec a, vec b)
-{
-    return vec_merge(vec_and(bits, where), a, b);
-}
-
 LANES mask16 u16_greater(vec a, vec b)
 {
     const vec flip = u16_set(0x8000);
@@ -50,6 +44,16 @@ LANES mask16 u16_are_disjoint(vec a, vec b)
 LANES vec u16_half_up(vec a)
 {
     return MM(avg_epu16)(a, u16_set(0));
+}
+
+LANES mask8 u8_are_disjoint(vec a, vec b)
+{
+    return u8_equal(vec_and(a, b), u8_set(0));
+}
+
+LANES vec u8_half_up(vec a)
+{
+    return MM(avg_epu8)(a, u8_set(0));
 }
 
 /* a | (b != 0) */
