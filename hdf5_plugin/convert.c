@@ -198,12 +198,9 @@ static size_t convert_normal_piece(const struct h5_pair *pair, char *out, const 
     const size_t grown = before < PIECE_MIN ? PIECE_MIN : before < PIECE_MAX ? before : PIECE_MAX;
     const size_t count = n < grown ? n : grown;
     const bool apart = are_apart(out, count * pair->dst->size, codes, count * pair->src->size);
-    if (apart) {
+    if (apart)
         convert_packed(pair, out, codes, count, FPCONV_HDF5);
-        if (!fp_h5_may_be_denormal(pair, out, count))
-            return count;
-    }
-    const size_t normal = fp_h5_count_before_denormal(pair, codes, count);
+    const size_t normal = fp_h5_count_before_denormal(pair, codes, apart ? out : NULL, count);
     *denormal_seen = normal < count;
     if (!apart)
         convert_packed(pair, out, codes, normal, FPCONV_HDF5);
@@ -226,7 +223,7 @@ static void convert_subnormal_f16(const struct h5_pair *pair, char *out, const c
     _Alignas(64) char kept[TILE_BYTES], lost[TILE_BYTES];
     for (size_t count; n > 0; n -= count, out += count * sizeof(uint16_t)) {
         count = n < PIECE ? n : PIECE;
-        if (fp_h5_count_before_denormal(pair, codes, count) == count) {
+        if (fp_h5_count_before_denormal(pair, codes, NULL, count) == count) {
             convert_packed(pair, out, codes, count, FPCONV_HDF5);
         } else {
             convert_packed(pair, kept, codes, count, FPCONV_HDF5);

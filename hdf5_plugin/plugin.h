@@ -111,10 +111,10 @@ struct h5_pair *fp_h5_find_pair(const struct h5_side *src, const struct h5_side 
 uint64_t fp_h5_convert_code(const struct h5_pair *pair, const struct h5_rule *rule, uint64_t code,
                             bool *denormal_seen);
 struct h5_denormals fp_h5_denormals_of(const struct h5_pair *pair);
-/* Might the library count some of n results' sources as denormalised? */
-bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n);
-/* How many of n source codes come before the first that it does count. */
-size_t fp_h5_count_before_denormal(const struct h5_pair *pair, const void *codes, size_t n);
+/* How many of n source codes come before the first that the library counts as denormalised.
+ * Their results under FPCONV_HDF5, if they are at hand and not NULL, make it take less time. */
+size_t fp_h5_count_before_denormal(const struct h5_pair *pair, const void *codes,
+                                   const void *results, size_t n);
 /* Where the source is subnormal, the results become the others, for a pair of 16-bit formats. */
 void fp_h5_take_where_subnormal(const struct h5_pair *pair, void *results, const void *others,
                                 const void *codes, size_t n);

@@ -175,18 +175,19 @@ struct h5_denormals fp_h5_denormals_of(const struct h5_pair *pair)
     };
 }
 
+/* Zeros alone may be no sign of one. */
 CLONES static bool may_be_denormal(const struct h5_pair *pair, const char *results, size_t n)
 {
-    const uint64_t mask = magnitude_mask(pair->dst->format), from = pair->denormals.result_lowest;
-    const uint64_t width = pair->denormals.result_end - from;
+    const uint64_t mask = magnitude_mask(pair->dst->format), sign = mask + 1;
+    const uint64_t from = pair->denormals.result_lowest, end = pair->denormals.result_end;
+    const uint64_t width = end - from;
     if (pair->dst->size == 1)
-        return u8_any_within(results, n, (uint8_t)mask, (uint8_t)from, (uint8_t)width);
-    return u16_any_within(results, n, (uint16_t)mask, (uint16_t)from, (uint16_t)width);
-}
-
-bool fp_h5_may_be_denormal(const struct h5_pair *pair, const void *results, size_t n)
-{
-    return may_be_denormal(pair, results, n);
+        return u8_any_below(results, n, (uint8_t)end, (uint8_t)sign) &&
+               (from == 0 ||
+                u8_any_within(results, n, (uint8_t)mask, (uint8_t)from, (uint8_t)width));
+    return u16_any_below(results, n, (uint16_t)end, (uint16_t)sign) &&
+           (from == 0 ||
+            u16_any_within(results, n, (uint16_t)mask, (uint16_t)from, (uint16_t)width));
 }
 
 CLONES static size_t count_before_denormal(const struct h5_pair *pair, const char *codes, size_t n)
@@ -204,9 +205,22 @@ CLONES static size_t count_before_denormal(const struct h5_pair *pair, const cha
     }
 }
 
-size_t fp_h5_count_before_denormal(const struct h5_pair *pair, const void *codes, size_t n)
+size_t fp_h5_count_before_denormal(const struct h5_pair *pair, const void *codes,
+                                   const void *results, size_t n)
 {
-    return count_before_denormal(pair, codes, n);
+    enum { BLOCK = 1024 };
+    const char *src = codes, *dst = results;
+    if (dst && !may_be_denormal(pair, dst, n))
+        return n;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t count = n - i < BLOCK ? n - i : BLOCK;
+        if (dst && !may_be_denormal(pair, dst + i * pair->dst->size, count))
+            continue;
+        const size_t before = count_before_denormal(pair, src + i * pair->src->size, count);
+        if (before < count)
+            return i + before;
+    }
+    return n;
 }
 
 CLONES static void take_where_subnormal(const struct h5_pair *pair, char *results,

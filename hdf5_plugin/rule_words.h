@@ -21,6 +21,18 @@ INLINE void NAME(store)(char *x, size_t i, WORD code)
     memcpy(x + i * sizeof(code), &code, sizeof(code));
 }
 
+/* Is any magnitude below `end`?  `sign` is the bit above the magnitudes, which that subtraction
+ * changes of a smaller one; two operations a vector, where any_within takes three. */
+INLINE bool NAME(any_below)(const char *x, size_t n, WORD end, WORD sign)
+{
+    WORD changed = 0;
+    for (size_t i = 0; i < n; i++) {
+        const WORD code = NAME(load)(x, i);
+        changed |= (WORD)((WORD)(code - end) ^ code);
+    }
+    return changed & sign;
+}
+
 /* Is any magnitude in [from, from + width)? */
 INLINE bool NAME(any_within)(const char *x, size_t n, WORD mask, WORD from, WORD width)
 {
@@ -38,19 +50,14 @@ INLINE bool NAME(any_denormal)(const char *x, size_t n, WORD mask, const struct 
            (d->width > 0 && NAME(any_within)(x, n, mask, (WORD)d->lowest, (WORD)d->width));
 }
 
-/* How many come before the first that the library counts as denormalised. */
+/* How many come before the first that the library counts as denormalised: in ever smaller
+ * steps. */
 INLINE size_t NAME(count_before)(const char *x, size_t n, WORD mask, const struct h5_denormals *d)
 {
-    enum { BLOCK = 256 };
     size_t i = 0;
-    while (i < n) {
-        const size_t block = n - i < BLOCK ? n - i : BLOCK;
-        if (NAME(any_denormal)(x + i * sizeof(WORD), block, mask, d))
-            break;
-        i += block;
-    }
-    while (i < n && !NAME(any_denormal)(x + i * sizeof(WORD), 1, mask, d))
-        i++;
+    for (size_t step = 512; step > 0; step /= 8)
+        while (n - i >= step && !NAME(any_denormal)(x + i * sizeof(WORD), step, mask, d))
+            i += step;
     return i;
 }
 
