@@ -103,19 +103,6 @@ static void restore_source(void *context)
     memcpy(c->src, c->original, c->original_bytes);
 }
 
-struct copy {
-    void *dst;
-    const void *src;
-    size_t bytes;
-};
-
-static void run_copy(void *context)
-{
-    const struct copy *c = context;
-    memcpy(c->dst, c->src, c->bytes);
-    __asm__ volatile("" : : "r"(c->dst) : "memory"); /* the copy counts as read */
-}
-
 static double ns_each(const struct contender *c, size_t n)
 {
     return c->seconds / (double)n * 1e9;
@@ -156,9 +143,9 @@ static void array_row(const struct request *request, const struct buffers *buffe
 {
     const fpconv_format wide = wide_side(pair);
     const bool narrowing = pair.src == wide;
-    struct copy copy = {buffers->wide_copy, buffers->wide, n * fpconv_format_size(wide)};
+    struct timing_copy copy = {buffers->wide_copy, buffers->wide, n * fpconv_format_size(wide)};
     struct conversion conversions[FPCONV_POLICY_COUNT];
-    struct contender contenders[1 + FPCONV_POLICY_COUNT] = {{.run = run_copy, .context = &copy}};
+    struct contender contenders[1 + FPCONV_POLICY_COUNT] = {{.run = timing_copy, .context = &copy}};
     struct estimate worst = {0, 0, 0};
     size_t count = 1;
 
@@ -325,8 +312,8 @@ static void comparison_row(const struct request *request, const struct compariso
     struct contender contenders[2 * FPCONV_POLICY_COUNT + 1];
     struct conversion base = {
         .pair = pair, .dst = workspace->dst, .src = workspace->src, .n = workspace->n};
-    struct copy records = {workspace->dst, workspace->src_other,
-                           workspace->n * (size_t)workspace->record};
+    struct timing_copy records = {workspace->dst, workspace->src_other,
+                                  workspace->n * (size_t)workspace->record};
     struct conversion measured = base;
     size_t count = 0;
     comparison->set_up(workspace, &base, &measured);
@@ -348,7 +335,7 @@ static void comparison_row(const struct request *request, const struct compariso
         count++;
     }
     report_progress("%s: %s", comparison->section, pair_name(pair));
-    contenders[count] = (struct contender){.run = run_copy, .context = &records};
+    contenders[count] = (struct contender){.run = timing_copy, .context = &records};
     timing_compare(contenders, count + comparison->copies_records);
 
     struct estimate worst = {0, 0, 0};

@@ -61,6 +61,15 @@ struct estimate timing_times(struct estimate estimate, double factor);
 /** The larger of two estimated quantities: it lies in the interval that the larger ends make. */
 struct estimate timing_larger(struct estimate a, struct estimate b);
 
+/** A contender that copies, by memcpy: its context, and what runs. */
+struct timing_copy {
+    void *dst;
+    const void *src;
+    size_t bytes;
+};
+
+void timing_copy(void *context);
+
 /** Seconds of CPU time of a single run, for what is too long to be repeated. */
 double timing_once(void (*run)(void *context), void *context);
 
