@@ -346,6 +346,52 @@ static void test_buffer_sizes(void **state)
     H5Dclose(rows);
 }
 
+/* Every malloc() of the plugin's comes through here (tests/meson.build). */
+static size_t largest_request;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    largest_request = bytes > largest_request ? bytes : largest_request;
+    return __real_malloc(bytes);
+}
+
+/* A transfer of the whole dataset and one of points need no more than a piece. */
+static void assert_bounded(const struct storage *storage, hid_t list, size_t least, size_t most)
+{
+    const hid_t points = make_selection(SELECT_POINTS), spaces[] = {H5S_ALL, points};
+    const hid_t set = make_dataset(fpconv_h5_type(FPCONV_BF16), storage);
+    float *back = malloc(COUNT * sizeof(*back));
+    assert_non_null(back);
+    for (int i = 0; i < 4; i++) {
+        const hid_t space = spaces[i / 2];
+        largest_request = 0;
+        if (i % 2 == 0)
+            assert_true(fpconv_h5_write(set, FPCONV_F32, space, space, list, values) >= 0);
+        else
+            assert_true(fpconv_h5_read(set, FPCONV_F32, space, space, list, back) >= 0);
+        assert_in_range(largest_request, i < 2 ? least : 1, most);
+    }
+    free(back);
+    H5Dclose(set);
+    H5Sclose(points);
+}
+
+static void test_buffer_is_bounded(void **state)
+{
+    (void)state;
+    const size_t piece = 1 << 20, spare = 64;
+    const hid_t list = H5Pcreate(H5P_DATASET_XFER);
+    _Static_assert(COUNT * sizeof(float) > 5 << 19, "more than two pieces");
+    assert_bounded(&contiguous, H5P_DEFAULT, piece / 2, piece + spare);
+    assert_bounded(&compressed, H5P_DEFAULT, piece / 2, piece + spare);
+    assert_true(H5Pset_buffer(list, 2 * piece, NULL, NULL) >= 0);
+    assert_bounded(&contiguous, list, 2 * piece, 2 * piece + spare);
+    H5Pclose(list);
+}
+
 static H5T_conv_ret_t count_overflow(H5T_conv_except_t type, hid_t src, hid_t dst, void *in,
                                      void *out, void *data)
 {
@@ -437,8 +483,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unregistered), cmocka_unit_test(test_types),
         cmocka_unit_test(test_selections),   cmocka_unit_test(test_unlike_selections),
-        cmocka_unit_test(test_buffer_sizes), cmocka_unit_test(test_exceptions),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_buffer_sizes), cmocka_unit_test(test_buffer_is_bounded),
+        cmocka_unit_test(test_exceptions),   cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests_name("h5_io", tests, begin, end);
 }
