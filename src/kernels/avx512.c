@@ -452,6 +452,7 @@ LANES void store_f16(char *dst, vec a, vec b, bool joined)
 }
 
 #define VEC_HAS_LARGER_MAGNITUDE
+#define MXCSR_WITHOUT_SUBNORMALS (0x1f80 | 0x0040) /* all exceptions masked; as operands zero */
 
 /* With the sign of `a`. */
 LANES vec f32_larger_magnitude(vec a, vec b)
