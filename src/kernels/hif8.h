@@ -132,8 +132,8 @@ LANES struct halves hif8_load(const char *src, fpconv_format format)
 }
 
 /* `halves` as for narrow_byte_block. */
-LANES void narrow_hif8_block(const struct hif8_tables *tables, char *dst, fpconv_format src_format,
-                             const char *src, int halves)
+LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *dst,
+                             fpconv_format src_format, const char *src, int halves)
 {
     const bool wide = fp_format_is_wide(src_format);
     const size_t step = LANES_16 * fp_formats[src_format].size;
@@ -214,8 +214,8 @@ LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_f
     return (struct hif8_values){value, u8_set(0), u8_set(0), false};
 }
 
-LANES void widen_hif8_block(const struct hif8_tables *tables, fpconv_format dst_format, char *dst,
-                            const char *src, fpconv_policy policy)
+LANES void widen_hif8_block(const struct hif8_tables *restrict tables, fpconv_format dst_format,
+                            char *dst, const char *src, fpconv_policy policy)
 {
     const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
     const bool special = hif8_has_special(dst_format, code);

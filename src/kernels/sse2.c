@@ -135,8 +135,8 @@ LANES void vec_finite_f16_to_f32(vec value, vec out[2])
     vec_unpack_u16(u16_set(0), vec_and(value, sign_bit), signs);
     for (int i = 0; i < 2; i++) {
         const __m128 x = _mm_castsi128_ps(rebiased[i]);
-        const __m128 lacking = _mm_sub_ps(normal_min, _mm_min_ps(x, normal_min));
-        const __m128 result = _mm_max_ps(_mm_sub_ps(x, lacking), _mm_setzero_ps());
+        const __m128 lacking = _mm_sub_ps(_mm_min_ps(x, normal_min), normal_min);
+        const __m128 result = _mm_max_ps(_mm_add_ps(x, lacking), _mm_setzero_ps());
         out[i] = vec_or(_mm_castps_si128(result), signs[i]);
     }
 }
