@@ -351,10 +351,8 @@ LANES void convert_backward(fp_kernel *kernel, fpconv_format dst_format, char *d
 #ifdef LEVEL_GUARDS_MXCSR
 /* What MXCSR has to be while the pair's block rounds by floating-point instructions;
  * 0 if it does not. */
-LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format,
-                              fpconv_policy policy)
+LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format)
 {
-    (void)policy;
     if (rounds_by_addition(dst_format, src_format))
         return MXCSR_FLUSHES;
     if (src_format == FPCONV_F64 && dst_format != FPCONV_F32 && LOADS_ANY_F64)
@@ -366,31 +364,18 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
     return dst_format == FPCONV_F32 && src_format == FPCONV_F64 ? MXCSR_DEFAULT : 0;
 }
 
-#elif defined(MXCSR_WITHOUT_SUBNORMALS)
-/* Multiplying and adding takes about 100 cycles for a vector with subnormal f32s, which are
- * nothing to f16. */
-LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format,
-                              fpconv_policy policy)
-{
-    const bool is_guarded = dst_format == FPCONV_F16 && fp_format_is_wide(src_format) &&
-                            fp_policy_loses_carries(policy);
-    return is_guarded ? MXCSR_WITHOUT_SUBNORMALS : 0;
-}
-#endif
-
-#if defined(LEVEL_GUARDS_MXCSR) || defined(MXCSR_WITHOUT_SUBNORMALS)
-#define CALL_GUARDED(DST, SRC, POLICY, call)                                                   \
-    do {                                                                                       \
-        const unsigned guarding = guarding_mxcsr(FPCONV_##DST, FPCONV_##SRC, FPCONV_##POLICY); \
-        const unsigned mxcsr = guarding ? _mm_getcsr() : 0;                                    \
-        if (guarding)                                                                          \
-            _mm_setcsr(guarding);                                                              \
-        call;                                                                                  \
-        if (guarding)                                                                          \
-            _mm_setcsr(mxcsr);                                                                 \
+#define CALL_GUARDED(DST, SRC, call)                                          \
+    do {                                                                      \
+        const unsigned guarding = guarding_mxcsr(FPCONV_##DST, FPCONV_##SRC); \
+        const unsigned mxcsr = guarding ? _mm_getcsr() : 0;                   \
+        if (guarding)                                                         \
+            _mm_setcsr(guarding);                                             \
+        call;                                                                 \
+        if (guarding)                                                         \
+            _mm_setcsr(mxcsr);                                                \
     } while (0)
 #else
-#define CALL_GUARDED(DST, SRC, POLICY, call) call
+#define CALL_GUARDED(DST, SRC, call) call
 #endif
 
 #define DEFINE_LOOP(DST, SRC, POLICY)                                                            \
@@ -411,14 +396,14 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
                          src_rest, rest, FPCONV_##POLICY);                                       \
     }
 
-#define DEFINE_KERNEL(DST, SRC, POLICY)                                                    \
-    DEFINE_LOOP(DST, SRC, POLICY)                                                          \
-    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)            \
-    {                                                                                      \
-        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                        \
-            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);         \
-        else                                                                               \
-            CALL_GUARDED(DST, SRC, POLICY, SRC##_to_##DST##_##POLICY##_loop(dst, src, n)); \
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                            \
+    DEFINE_LOOP(DST, SRC, POLICY)                                                  \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)    \
+    {                                                                              \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                \
+            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY); \
+        else                                                                       \
+            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n)); \
     }
 
 /* Of elements that grow, which takes another loop in place. */
@@ -437,7 +422,7 @@ LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format
         else if (grows_in_place(FPCONV_##DST, dst, FPCONV_##SRC, src, n))                    \
             SRC##_to_##DST##_##POLICY##_backward(dst, src, n);                               \
         else                                                                                 \
-            CALL_GUARDED(DST, SRC, POLICY, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));   \
+            CALL_GUARDED(DST, SRC, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));           \
     }
 
 /* A kernel for each rule that differs: f32 and f64 never saturate, and hif8 is rounded alike
