@@ -145,6 +145,24 @@ struct rounded {
     vec code[4], sign[4];
 };
 
+/*
+ * Do f64 come as f32s?  What is lost of them then makes a tie of what was above it, which does
+ * not matter where ties go away from zero: with AVX2 to e4m3 3.1 instructions each instead of
+ * 3.7.  But bf16's subnormal numbers are those of f32, which would be flushed.
+ */
+LANES bool takes_truncated_f64(fpconv_format dst, fpconv_policy policy)
+{
+    return fp_policy_is_hdf5(policy) && dst != FPCONV_BF16;
+}
+
+/* Without the bits that f32 does not hold, so that MXCSR does not round. */
+LANES vec truncated_f32(const char *src)
+{
+    const vec lost = u64_set((1 << 29) - 1);
+    return vec_f64_to_f32(vec_clear(vec_load(src), lost),
+                          vec_clear(vec_load(src + VEC_BYTES), lost));
+}
+
 /* False if there is what this is not for. */
 LANES bool round_f32s(struct rounded *r, const char *src, fpconv_format src_format,
                       fpconv_format dst, fpconv_policy policy, int count)
@@ -153,7 +171,9 @@ LANES bool round_f32s(struct rounded *r, const char *src, fpconv_format src_form
     for (int i = 0; i < 4; i++)
         r->sign[i] = u32_set(0);
     for (int i = 0; i < count; i++)
-        if (src_format == FPCONV_F32)
+        if (src_format == FPCONV_F64)
+            r->sign[i] = truncated_f32(src + 2 * i * VEC_BYTES);
+        else if (src_format == FPCONV_F32)
             r->sign[i] = vec_load(src + i * VEC_BYTES);
         else if (i % 2 == 0 && src_format == FPCONV_BF16)
             vec_unpack_u16(u16_set(0), vec_load(src + i * VEC_BYTES / 2), r->sign + i);
@@ -206,10 +226,10 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     const uint16_t most =
         (uint16_t)(fp_policy_is_hdf5(policy) ? fp_max_finite(d, policy)
                                              : fp_pack_overflow(dst_format, policy));
+    const bool from_f64 = src_format == FPCONV_F64 && !takes_truncated_f64(dst_format, policy);
     struct rounded r;
-    const bool is_done = src_format == FPCONV_F64
-                             ? round_f64s(&r, src, dst_format, policy, 2 * halves)
-                             : round_f32s(&r, src, src_format, dst_format, policy, 2 * halves);
+    const bool is_done = from_f64 ? round_f64s(&r, src, dst_format, policy, 2 * halves)
+                                  : round_f32s(&r, src, src_format, dst_format, policy, 2 * halves);
     if (!is_done)
         return false;
     /* Saturation leaves the signs of f32s, as integers, as they are. */
@@ -220,19 +240,18 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     if (d->size == 2) {
         const vec largest = s16_max(code[0], code[1]);
         if (mask_any(s16_greater(largest, u16_set((uint16_t)fp_max_finite(d, policy))))) {
-            if (src_format != FPCONV_F64 && (fp_policy_is_hdf5(policy) || f32s_have_nan(r.sign)))
+            if (!from_f64 && (fp_policy_is_hdf5(policy) || f32s_have_nan(r.sign)))
                 return false;
             for (int i = 0; i < 2; i++)
                 code[i] = s16_min(code[i], u16_set(most));
         }
         for (int i = 0; i < 2; i++) {
             const vec all = vec_or_and(code[i], sign[i], u16_set(0x8000));
-            vec_store(dst + i * VEC_BYTES,
-                      src_format == FPCONV_F64 ? vec_order_packed_f64_words(all) : all);
+            vec_store(dst + i * VEC_BYTES, from_f64 ? vec_order_packed_f64_words(all) : all);
         }
         return true;
     }
-    if (src_format != FPCONV_F64)
+    if (!from_f64)
         for (int i = 0; i < 2; i++)
             code[i] = u16_shift_right(code[i], 8);
     const vec signs = vec_and(s16_pack_saturate(sign[0], sign[1]), u8_set(0x80));
@@ -240,7 +259,7 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
     if (most < INT8_MAX)
         codes = u8_min(codes, u8_set((uint8_t)most));
     const vec bytes = vec_or(codes, u16_shift_right(signs, 7 - sign_bit));
-    vec_store(dst, src_format == FPCONV_F64    ? vec_order_packed_f64_bytes(bytes)
+    vec_store(dst, from_f64                    ? vec_order_packed_f64_bytes(bytes)
                    : src_format == FPCONV_BF16 ? vec_spread(bytes)
                                                : vec_order_packed_bytes(bytes));
     return true;
