@@ -12,9 +12,9 @@
 #include "formats.h"
 
 /*
- * As fpconv_convert_strided, by any policy of formats.h too, for arguments that are known
- * to be good.  In place, dst may be lower than src, if no element grows: what is read is
- * read before it is overwritten.
+ * As fpconv_convert_strided, for arguments that are known to be good; to formats of 16 bits
+ * and fewer, hif8 apart, also by the policies of formats.h that lose carries.  In place, dst
+ * may be lower than src, if no element grows: what is read is read before it is overwritten.
  */
 FPCONV_API void fp_convert(fpconv_format dst_format, void *dst, ptrdiff_t dst_stride,
                            fpconv_format src_format, const void *src, ptrdiff_t src_stride,
