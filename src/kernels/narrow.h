@@ -341,11 +341,13 @@ LANES struct signed_codes narrow_to_byte(vec value, vec doubled, fpconv_format l
 /* Rounding into bf16 and f16                                                 */
 /* -------------------------------------------------------------------------- */
 
-/* Is the f32 a NaN?  Its doubled top half with a sticky bit below is past Inf. */
-LANES mask16 halves_are_nan(struct halves x)
+/* Is it a NaN?  Its doubled top half, with the lane format's fields and a sticky bit below, is
+ * past Inf. */
+LANES mask16 halves_are_nan(struct halves x, fpconv_format lane)
 {
     const vec any_low = u16_min(x.low, u16_set(1));
-    return u16_greater(vec_or(u16_shift_left(x.high, 1), any_low), u16_set(0xff00));
+    const vec doubled = vec_or(u16_shift_left(x.high, 1), any_low);
+    return u16_greater(doubled, u16_set(doubled_inf(lane)));
 }
 
 /*
@@ -384,7 +386,7 @@ LANES vec ordinary_halves_to_bf16(struct halves x, uint16_t raised, fpconv_polic
 LANES vec halves_to_bf16(struct halves x, fpconv_policy policy, bool nan_possible)
 {
     const vec sign_bit = u16_set(0x8000), largest = u16_set(0x7f7f);
-    const mask16 is_nan = halves_are_nan(x);
+    const mask16 is_nan = halves_are_nan(x, FPCONV_BF16);
     if (fp_policy_is_hdf5(policy)) {
         const vec magnitude = vec_clear(x.high, sign_bit);
         /* ties away, but never from the largest finite value to Inf, unless that carry is
@@ -617,12 +619,8 @@ LANES vec fill_nans(vec codes, const struct halves x[2], fpconv_format lane, fpc
 {
     const uint16_t fraction = (uint16_t)((1 << fp_formats[dst].fraction_bits) - 1);
     vec nans[2];
-    for (int i = 0; i < 2; i++) {
-        const vec any_low = u16_min(x[i].low, u16_set(1));
-        const vec doubled = vec_or(u16_shift_left(x[i].high, 1), any_low);
-        const mask16 is_nan = u16_greater(doubled, u16_set(doubled_inf(lane)));
-        nans[i] = u16_all_ones_where(is_nan, fraction, u16_set(0));
-    }
+    for (int i = 0; i < 2; i++)
+        nans[i] = u16_all_ones_where(halves_are_nan(x[i], lane), fraction, u16_set(0));
     return vec_or(codes, mix_low_bytes(nans[0], nans[1]));
 }
 
