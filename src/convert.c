@@ -368,6 +368,13 @@ void fp_convert(fpconv_format dst_format, void *dst, ptrdiff_t dst_stride, fpcon
         convert_elements(&d, dst, &s, src, n, policy);
 }
 
+size_t fp_convert_while_normal(fpconv_format dst_format, void *dst, fpconv_format src_format,
+                               const void *src, size_t n)
+{
+    fp_while_normal_kernel *kernel = fp_cpu_while_normal(dst_format, src_format);
+    return kernel ? kernel(dst, src, n) : 0;
+}
+
 static fpconv_status check_names(fpconv_format dst, fpconv_format src, fpconv_policy policy)
 {
     if (!fp_format_is_known(dst) || !fp_format_is_known(src))

@@ -112,6 +112,12 @@ fp_kernel *fp_cpu_kernel(fpconv_format dst, fpconv_format src, fpconv_policy pol
     return kernel;
 }
 
+fp_while_normal_kernel *fp_cpu_while_normal(fpconv_format dst, fpconv_format src)
+{
+    const fp_while_normal_table *table = levels[current_level()].kernels->while_normal;
+    return table ? (*table)[dst][src] : NULL;
+}
+
 const struct fp_record_kernels *fp_cpu_records(void)
 {
     return levels[current_level()].kernels->records;

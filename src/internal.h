@@ -20,4 +20,12 @@ FPCONV_API void fp_convert(fpconv_format dst_format, void *dst, ptrdiff_t dst_st
                            fpconv_format src_format, const void *src, ptrdiff_t src_stride,
                            size_t n, fpconv_policy policy);
 
+/*
+ * Of n packed elements, converts by FPCONV_HDF5 as many as come before the first whose result is
+ * no normal number, or the smallest one, or some fewer; returns how many.  0 for pairs for which
+ * that takes as long as to look at the results.  In place as fp_convert.
+ */
+FPCONV_API size_t fp_convert_while_normal(fpconv_format dst_format, void *dst,
+                                          fpconv_format src_format, const void *src, size_t n);
+
 #endif /* FPCONV_SRC_INTERNAL_H */

@@ -162,6 +162,65 @@ static void lengths_and_places(void **state)
         }
 }
 
+static double result_of(fpconv_format dst, fpconv_format src, uint64_t code)
+{
+    const uint64_t result = scalar_convert(dst, src, code, FPCONV_HDF5);
+    return fabs(double_of(oracle_convert(FPCONV_F64, dst, result, FPCONV_HDF5)));
+}
+
+/* Does the level look at this pair's results while it converts? */
+static bool looks(fpconv_format dst, fpconv_format src)
+{
+    const char *level = fpconv_cpu_name();
+    const bool has_f16 = strcmp(level, "avx2") == 0 || strcmp(level, "avx512") == 0;
+    if (dst == FPCONV_F16)
+        return has_f16 && is_wide(src);
+    return dst == FPCONV_BF16 && src == FPCONV_F32 && strcmp(level, "portable") != 0;
+}
+
+/* One code at every place among ordinary ones; in place, and with the destination before the
+ * source. */
+static void check_stop(fpconv_format dst, fpconv_format src, uint64_t code, size_t at, size_t shift)
+{
+    enum { N = 200, MARGIN = 8, BLOCK_MAX = 64 };
+    const size_t dst_size = fpconv_format_size(dst), src_size = fpconv_format_size(src);
+    uint8_t buf[MARGIN + N * 8], before[sizeof(buf)];
+    memset(buf, 0xa5, sizeof(buf));
+    for (size_t i = 0; i < N; i++) {
+        const double ordinary = (i % 2 ? -1.0 : 1.0) * (1 + (double)i / (3 * N));
+        store_code(buf + shift + i * src_size, src_size,
+                   i == at ? code
+                           : oracle_convert(src, FPCONV_F64, code_of_double(ordinary), FPCONV_OCP));
+    }
+    memcpy(before, buf, sizeof(buf));
+    const size_t done = fp_convert_while_normal(dst, buf, src, buf + shift, N);
+    const double result = result_of(dst, src, code), smallest = ldexp(1, ranges[dst].min);
+    const bool is_normal = isfinite(result) && result > smallest;
+    const bool is_ordinary = is_normal && result < ldexp(1, ranges[dst].max);
+    assert_true(done <= (is_normal ? N : at));
+    assert_true(looks(dst, src) ? (is_ordinary ? N : at) < done + BLOCK_MAX : done == 0);
+    for (size_t i = 0; i < done; i++) {
+        const uint64_t source = load_code(before + shift + i * src_size, src_size);
+        check_code(dst, src, source, FPCONV_HDF5, load_code(buf + i * dst_size, dst_size),
+                   scalar_convert(dst, src, source, FPCONV_HDF5));
+    }
+    assert_memory_equal(buf + done * dst_size, before + done * dst_size,
+                        sizeof(buf) - done * dst_size);
+}
+
+static void converts_while_normal(void **state)
+{
+    static struct stream stream;
+    (void)state;
+    FOR_EACH_FORMAT (dst)
+        FOR_EACH_FORMAT (src)
+            if (is_rounded(dst, src)) {
+                fill_stream(&stream, dst, src, FPCONV_HDF5);
+                for (size_t i = 0; i < STREAM_COUNT; i += test_scale())
+                    check_stop(dst, src, stream.codes[i], i % 197, i % 2 ? 8 : 0);
+            }
+}
+
 int main(void)
 {
     if (!announce_run())
@@ -171,6 +230,7 @@ int main(void)
         cmocka_unit_test(around_values_and_midpoints),
         cmocka_unit_test(every_upper_half_of_f32),
         cmocka_unit_test(lengths_and_places),
+        cmocka_unit_test(converts_while_normal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

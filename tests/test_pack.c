@@ -193,10 +193,10 @@ static void test_fused(void **state)
     (void)state;
     static const size_t lengths[] = {1, 2, 3, 4, 5, 31, 1000, 1023, 1024, 1025, 3 * 1024 + 7};
     for (size_t i = 0; i < ARRAY_COUNT(packed_formats); i++)
-        FOR_EACH_FORMAT(other)
-    FOR_EACH_POLICY(policy)
-    for (size_t k = 0; k < ARRAY_COUNT(lengths); k++)
-        check_fused(packed_formats[i], other, lengths[k], policy);
+        FOR_EACH_FORMAT (other)
+            FOR_EACH_POLICY (policy)
+                for (size_t k = 0; k < ARRAY_COUNT(lengths); k++)
+                    check_fused(packed_formats[i], other, lengths[k], policy);
 }
 
 static void test_fused_whole_bytes(void **state)

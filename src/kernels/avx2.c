@@ -174,6 +174,11 @@ LANES __m128i f32_to_f16(vec f32)
     return _mm256_cvtps_ph(_mm256_castsi256_ps(f32), _MM_FROUND_TO_NEAREST_INT);
 }
 
+LANES vec vec_f32_to_f16(vec a, vec b)
+{
+    return _mm256_set_m128i(f32_to_f16(b), f32_to_f16(a));
+}
+
 LANES void store_f16(char *dst, vec a, vec b, bool joined)
 {
     const __m128i low = f32_to_f16(a), high = f32_to_f16(b);

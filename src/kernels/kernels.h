@@ -24,6 +24,15 @@ typedef void fp_kernel(void *dst, const void *src, size_t n);
 typedef fp_kernel *fp_kernel_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT][FP_POLICY_COUNT];
 
 /*
+ * Converts by FPCONV_HDF5 up to the first block of which a result is no normal number or the
+ * smallest one, and returns how many elements that are; or whole blocks.  Then dst may also
+ * lie before src, if elements shrink.
+ */
+typedef size_t fp_while_normal_kernel(void *dst, const void *src, size_t n);
+
+typedef fp_while_normal_kernel *fp_while_normal_table[FPCONV_FORMAT_COUNT][FPCONV_FORMAT_COUNT];
+
+/*
  * Elements of records, `stride` bytes apart, to and from a tile, where they are
  * contiguous, by whole cache lines.  A stride is larger than an element and one that
  * fp_record_lines knows.  No byte of the records that is not an element's is accessed.
@@ -88,9 +97,10 @@ typedef void fp_convert_streamed(fp_kernel *kernel, void *restrict dst, size_t d
 struct fp_kernels {
     const char *name;
     const fp_kernel_table *table;
-    const struct fp_record_kernels *records; /* NULL: an element at a time */
-    fp_convert_streamed *convert_streamed;   /* NULL: no such stores */
-    const struct fp_block_kernels *blocks;   /* never NULL */
+    const fp_while_normal_table *while_normal; /* NULL, and its members: none */
+    const struct fp_record_kernels *records;   /* NULL: an element at a time */
+    fp_convert_streamed *convert_streamed;     /* NULL: no such stores */
+    const struct fp_block_kernels *blocks;     /* never NULL */
 };
 
 typedef uint32_t fp_mx_quantize(void *restrict codes, uint8_t *restrict scales,

@@ -728,6 +728,63 @@ LANES void narrow_f64_to_bf16_block(char *dst, const char *src, fpconv_policy po
 }
 #endif
 
+/*
+ * A block by FPCONV_HDF5 of which all results are normal numbers, none of them the smallest,
+ * to which a value below it may have been rounded; else false, and nothing is stored.  For f32
+ * to bf16 and, with VEC_HAS_F32_TO_F16, f32 and f64 to f16, in about as many operations as
+ * these take without knowing.
+ */
+
+/* Of magnitudes in 16 bits, are all in [first, end)? */
+LANES bool halves_are_within(const vec x[2], uint16_t first, uint16_t end)
+{
+    vec distance[2];
+    for (int i = 0; i < 2; i++) /* doubled, that is without signs */
+        distance[i] = u16_sub(u16_add(x[i], x[i]), u16_set((uint16_t)(2 * first)));
+    const uint16_t last = (uint16_t)(2 * (end - first) - 1);
+    return !mask_any(u16_greater(u16_max(distance[0], distance[1]), u16_set(last)));
+}
+
+LANES bool f32s_to_normal_bf16(vec codes[2], const char *src)
+{
+    struct halves x[2];
+    for (size_t i = 0; i < 2; i++)
+        x[i] = load_halves(src + i * 2 * VEC_BYTES, FPCONV_F32);
+    const vec tops[2] = {x[0].high, x[1].high};
+    for (int i = 0; i < 2; i++)
+        codes[i] = vec_unsplit(ordinary_halves_to_bf16(x[i], 0, FPCONV_HDF5));
+    return halves_are_within(tops, 0x0081, 0x7f7f); /* that one may be rounded up */
+}
+
+#ifdef VEC_HAS_F32_TO_F16
+LANES bool wide_to_normal_f16(vec codes[2], const char *src, fpconv_format src_format)
+{
+    const size_t step = LANES_32 * fp_formats[src_format].size;
+    vec x[4];
+    for (size_t i = 0; i < 4; i++) /* ties go away: see f32_adjusted_for_f16 */
+        x[i] = vec_or(load_truncated_f32(src + i * step, src_format), u32_set(1));
+    for (int i = 0; i < 2; i++)
+        codes[i] = vec_f32_to_f16(x[2 * i], x[2 * i + 1]);
+    return halves_are_within(codes, 0x0401, 0x7c00);
+}
+#endif
+
+LANES bool narrow_normal_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                                    const char *src)
+{
+    vec codes[2];
+#ifdef VEC_HAS_F32_TO_F16
+    const bool all_normal = dst_format == FPCONV_F16 ? wide_to_normal_f16(codes, src, src_format)
+                                                     : f32s_to_normal_bf16(codes, src);
+#else
+    const bool all_normal = f32s_to_normal_bf16(codes, src);
+    (void)dst_format, (void)src_format;
+#endif
+    for (int i = 0; i < 2 && all_normal; i++)
+        vec_store(dst + i * VEC_BYTES, codes[i]);
+    return all_normal;
+}
+
 enum { NARROW_HALF_BLOCK = 2 * LANES_16 };
 
 LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,

@@ -134,4 +134,5 @@ static const fp_kernel_table table = {
 static const struct fp_block_kernels block_kernels = {pack_4,   unpack_4, pack_6,
                                                       unpack_6, {NULL},   NULL};
 
-const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL, NULL, &block_kernels};
+const struct fp_kernels fp_kernels_portable = {"portable", &table, NULL,
+                                               NULL,       NULL,   &block_kernels};
