@@ -34,6 +34,9 @@ enum { MXCSR_F64_TO_ODD = MXCSR_FLUSHES | _MM_ROUND_TOWARD_ZERO };
 /* For b that is not negative as a signed number, or 0x80 where a has no other bit. */
 #define u8_clear_where_zero _mm256_sign_epi8
 
+/* For b that is not negative as a signed number. */
+#define u16_clear_where_zero _mm256_sign_epi16
+
 /*
  * 2^exponent >> k, by looking each byte of the result up: AVX2 has no 16-bit
  * shift by a vector of counts.  The table's entry i is 2^(7 - i), and 0 from 8
@@ -61,6 +64,12 @@ LANES void s32_store_maxima_of_quarters(int32_t out[4], vec a)
 }
 
 #define vec_spread(v) _mm256_permute4x64_epi64(v, 0xd8)
+
+/* 16-bit lanes for unpacking to 32 and these to 64 bits. */
+LANES vec vec_order_to_join(vec v)
+{
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
 
 /* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */
 LANES struct halves vec_split_u32(vec a, vec b)

@@ -538,6 +538,7 @@ LANES vec u8_lookup_256_where(mask8 where, const uint8_t table[256], vec index)
 }
 
 #define VEC_JOINS_F64_TOPS
+#define vec_order_to_join(v) (v)
 
 /* LANES_16 f64 of which all bits but the top 32 are zero. */
 LANES void vec_join_f64_tops(struct halves tops, vec out[4])
@@ -551,6 +552,8 @@ LANES void vec_join_f64_tops(struct halves tops, vec out[4])
         out[i] = _mm512_maskz_permutex2var_epi32(upper, u32[0], order, u32[1]);
     }
 }
+
+#define VEC_COUNTS_LEADING_ZEROS
 
 /* Of bytes below 128; 0 for 0. */
 LANES vec u8_leading_zeros(vec a)

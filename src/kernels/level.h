@@ -153,13 +153,14 @@ LANES void prefetch_destination(const char *dst, size_t bytes, ptrdiff_t ahead)
         __builtin_prefetch(dst + ahead + (ptrdiff_t)i, 1);
 }
 
-/* For how many blocks this is decided at once: between f32 and 16 bits, in vectors narrower
+/* For how many blocks this is decided at once: between 16 and 32 or 64 bits, in vectors narrower
  * than a cache line, what is around the blocks is up to a third of all operations. */
 LANES size_t blocks_at_once(fpconv_format dst_format, fpconv_format src_format)
 {
     enum { BYTES = 256 }; /* of the f32s */
     const size_t f32_bytes = block_elements(dst_format, src_format) * sizeof(float);
-    const bool between = fp_formats[dst_format].size + fp_formats[src_format].size == 2 + 4;
+    const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    const bool between = dst_size + src_size == 2 + 4 || (dst_size == 8 && src_size == 2);
     return VEC_BYTES < CACHE_LINE && between && f32_bytes < BYTES ? BYTES / f32_bytes : 1;
 }
 

@@ -66,8 +66,14 @@ LANES vec u8_clear_where_zero(vec a, vec b)
     return vec_clear(a, u8_equal(b, u8_set(0)));
 }
 
+LANES vec u16_clear_where_zero(vec a, vec b)
+{
+    return vec_clear(a, u16_equal(b, u16_set(0)));
+}
+
 #define vec_spread(v) (v)
 #define vec_unsplit(v) (v)
+#define vec_order_to_join(v) (v)
 
 /* Signed saturation leaves sign-extended halves as they are. */
 LANES struct halves vec_split_u32(vec a, vec b)

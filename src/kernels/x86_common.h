@@ -133,5 +133,17 @@ LANES vec f32_max(vec a, vec b)
     return (vec)MM(max_ps)((vec_f32)a, (vec_f32)b);
 }
 
+#define VEC_JOINS_F64_TOPS
+
+/* LANES_16 f64 of which all bits but the top 32 are zero; the tops are those of what
+ * vec_order_to_join had been given. */
+LANES void vec_join_f64_tops(struct halves tops, vec out[4])
+{
+    vec u32[2];
+    vec_unpack_u16(tops.low, tops.high, u32);
+    vec_unpack_u32(u32_set(0), u32[0], out);
+    vec_unpack_u32(u32_set(0), u32[1], out + 2);
+}
+
 #define VEC_HAS_STREAM
 #define vec_stream_fence _mm_sfence
