@@ -53,11 +53,13 @@ static inline size_t fp_record_lines(size_t stride)
 
 /* How elements lie in the lines of a period and in the part of the tile that has them. */
 struct fp_record_map {
-    size_t lines, elements, tile_bytes;  /* of a period */
-    bool are_apart;                      /* no two lines have elements in the same places */
-    bool are_even;                       /* elements are whole pairs of a line's bytes */
-    uint64_t bytes[FP_RECORD_LINES_MAX]; /* of each line a bit for each of the elements' */
-    size_t in_tile[FP_RECORD_LINES_MAX]; /* where they start there */
+    size_t lines, elements, tile_bytes;      /* of a period */
+    bool are_apart;                          /* no two lines have elements in the same places */
+    bool are_even;                           /* elements are whole pairs of a line's bytes */
+    uint64_t bytes[FP_RECORD_LINES_MAX];     /* of each line a bit for each of the elements' */
+    uint32_t stored[FP_RECORD_LINES_MAX][2]; /* as stores take them: pairs, or two halves */
+    size_t in_tile[FP_RECORD_LINES_MAX];     /* where they start there */
+    size_t source[FP_RECORD_LINES_MAX];      /* where the vector starts that has them */
     uint8_t order[FP_RECORD_LINES_MAX][FP_LINE_BYTES];
 };
 

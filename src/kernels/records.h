@@ -70,11 +70,16 @@ static void map_scatter(struct fp_record_map *map, size_t first, size_t stride, 
     map_lines(map, first, stride, size);
     vec all = u8_set(0);
     for (size_t i = 0; i < map->lines; i++) {
-        const vec in_source = u8_set((uint8_t)(map->in_tile[i] - line_source(map, i)));
-        const vec in_elements = _mm512_maskz_expand_epi8(map->bytes[i], byte_indices());
+        const uint64_t bytes = map->bytes[i];
+        map->source[i] = line_source(map, i);
+        map->stored[i][0] =
+            map->are_even ? _mm512_movepi16_mask(_mm512_movm_epi8(bytes)) : (uint32_t)bytes;
+        map->stored[i][1] = (uint32_t)(bytes >> 32);
+        const vec in_source = u8_set((uint8_t)(map->in_tile[i] - map->source[i]));
+        const vec in_elements = _mm512_maskz_expand_epi8(bytes, byte_indices());
         const vec order = u8_add(in_elements, in_source);
         vec_store(map->order[i], order);
-        all = _mm512_mask_mov_epi8(all, map->bytes[i], order);
+        all = _mm512_mask_mov_epi8(all, bytes, order);
     }
     if (map->are_apart)
         vec_store(map->order[0], all);
@@ -117,35 +122,6 @@ static void gather_apart(char *tile, const char *lines, const struct fp_record_m
     }
 }
 
-/* Halves of lines: a store of 64 bytes by a mask of bytes takes two turns, and two stores of
- * 32 to the same line one. */
-static void scatter_apart(char *lines, const char *tile, const struct fp_record_map *map,
-                          size_t periods, ptrdiff_t ahead, bool fetches_all)
-{
-    enum { HALF = VEC_BYTES / 2 };
-    const vec order = vec_load(map->order[0]);
-    const size_t tile_bytes = map->tile_bytes;
-    __mmask32 bytes[6];
-    for (int i = 0; i < 6; i++)
-        bytes[i] = (__mmask32)(map->bytes[i / 2] >> i % 2 * HALF);
-    for (; periods > 0; periods--, lines += 3 * VEC_BYTES, tile += tile_bytes) {
-        const vec v = _mm512_permutexvar_epi8(order, load_first(tile, tile_bytes));
-        const __m256i half[] = {_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1)};
-        for (int i = 0; i < 6; i++) {
-            if (i == 0 || i == 2 || (i == 4 && fetches_all))
-                __builtin_prefetch(lines + i * HALF + ahead, 1);
-            _mm256_mask_storeu_epi8(lines + i * HALF, bytes[i], half[i % 2]);
-        }
-    }
-}
-
-/* Of four lines each is like the others: one mask serves all. */
-LANES void load_masks(__mmask64 bytes[], const struct fp_record_map *map, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        bytes[i] = map->bytes[count == 4 ? 0 : i];
-}
-
 /* `count` lines, of which each is permuted, to one vector of the tile or to two, of which
  * either has elements of two lines. */
 LANES void gather_each(char *tile, const char *lines, const struct fp_record_map *map,
@@ -155,9 +131,10 @@ LANES void gather_each(char *tile, const char *lines, const struct fp_record_map
     const vec order[] = {vec_load(map->order[0]), vec_load(map->order[1])};
     const size_t tile_bytes = map->tile_bytes;
     __mmask64 bytes[FP_RECORD_LINES_MAX], from[FP_RECORD_LINES_MAX];
-    load_masks(bytes, map, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = map->bytes[count == 4 ? 0 : i]; /* of four lines each is like the others */
         from[i] = ~UINT64_C(0) << map->in_tile[i] % VEC_BYTES;
+    }
     for (; periods > 0; periods--, lines += count * VEC_BYTES, tile += tile_bytes) {
         vec in[FP_RECORD_LINES_MAX];
         for (size_t i = 0; i < count; i++) {
@@ -175,35 +152,45 @@ LANES void gather_each(char *tile, const char *lines, const struct fp_record_map
     }
 }
 
-/* A store by a mask of pairs of bytes takes one turn instead of two. */
-LANES void scatter_each(char *lines, const char *tile, const struct fp_record_map *map,
-                        size_t periods, ptrdiff_t ahead, bool fetches_all, const size_t count,
-                        const size_t vectors, const bool are_even)
+/* A store of 64 bytes by a mask of bytes takes two turns in the cache; by a mask of pairs, or
+ * two of 32 to the same line, one. */
+LANES void store_in_line(char *line, vec v, __mmask32 first, __mmask32 second, bool are_even)
+{
+    if (are_even) {
+        _mm512_mask_storeu_epi16(line, first, v);
+        return;
+    }
+    _mm256_mask_storeu_epi8(line, first, _mm512_castsi512_si256(v));
+    _mm256_mask_storeu_epi8(line + VEC_BYTES / 2, second, _mm512_extracti64x4_epi64(v, 1));
+}
+
+/* `count` lines, from as many permutations of a vector of the tile, of two, or from one that
+ * serves all (vectors == 0). */
+LANES void scatter_lines(char *lines, const char *tile, const struct fp_record_map *map,
+                         size_t periods, ptrdiff_t ahead, bool fetches_all, const size_t count,
+                         const size_t vectors, const bool are_even)
 {
     const size_t tile_bytes = map->tile_bytes;
     vec order[FP_RECORD_LINES_MAX];
     size_t source[FP_RECORD_LINES_MAX];
-    __mmask64 bytes[FP_RECORD_LINES_MAX];
-    __mmask32 pairs[FP_RECORD_LINES_MAX];
-    load_masks(bytes, map, count);
+    __mmask32 first[FP_RECORD_LINES_MAX], second[FP_RECORD_LINES_MAX];
     for (size_t i = 0; i < count; i++) {
         order[i] = vec_load(map->order[i]);
-        source[i] = line_source(map, i);
-        pairs[i] = _mm512_movepi16_mask(_mm512_movm_epi8(bytes[i]));
+        source[i] = map->source[i];
+        first[i] = map->stored[count == 4 ? 0 : i][0];
+        second[i] = map->stored[count == 4 ? 0 : i][1];
     }
     for (; periods > 0; periods--, lines += count * VEC_BYTES, tile += tile_bytes) {
-        vec in = vec_load(tile);
+        vec in = vectors == 0 ? load_first(tile, tile_bytes) : vec_load(tile), out = in;
         for (size_t i = 0; i < count; i++) {
             char *line = lines + i * VEC_BYTES;
             if (i > 0 && vectors > 1)
                 in = vec_load(tile + source[i]);
             if (i < 2 || fetches_all)
                 __builtin_prefetch(line + ahead, 1);
-            const vec out = _mm512_permutexvar_epi8(order[i], in);
-            if (are_even)
-                _mm512_mask_storeu_epi16(line, pairs[i], out);
-            else
-                _mm512_mask_storeu_epi8(line, bytes[i], out);
+            if (i == 0 || vectors > 0)
+                out = _mm512_permutexvar_epi8(order[i], in);
+            store_in_line(line, out, first[i], second[i], are_even);
         }
     }
 }
@@ -225,19 +212,19 @@ static void scatter(void *restrict lines, const void *restrict tile,
                     const struct fp_record_map *map, size_t periods, ptrdiff_t ahead,
                     bool fetches_all)
 {
-#define SCATTER_EACH(count, vectors)                                                       \
-    if (map->are_even)                                                                     \
-        scatter_each(lines, tile, map, periods, ahead, fetches_all, count, vectors, true); \
-    else                                                                                   \
-        scatter_each(lines, tile, map, periods, ahead, fetches_all, count, vectors, false);
+#define SCATTER_LINES(count, vectors)                                                       \
+    if (map->are_even)                                                                      \
+        scatter_lines(lines, tile, map, periods, ahead, fetches_all, count, vectors, true); \
+    else                                                                                    \
+        scatter_lines(lines, tile, map, periods, ahead, fetches_all, count, vectors, false);
     if (map->are_apart) {
-        scatter_apart(lines, tile, map, periods, ahead, fetches_all);
+        SCATTER_LINES(3, 0)
     } else if (map->lines == 3) {
-        SCATTER_EACH(3, 2)
+        SCATTER_LINES(3, 2)
     } else if (map->tile_bytes > VEC_BYTES) {
-        SCATTER_EACH(4, 2)
+        SCATTER_LINES(4, 2)
     } else {
-        SCATTER_EACH(4, 1)
+        SCATTER_LINES(4, 1)
     }
-#undef SCATTER_EACH
+#undef SCATTER_LINES
 }
