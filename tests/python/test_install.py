@@ -72,10 +72,14 @@ def test_build_folder_has_byte_code():
             assert int.from_bytes(code[8:12], "little") == int(copy.stat().st_mtime), path
 
 
+def build_options():
+    return {option["name"]: option["value"]
+            for option in json.loads(run("meson", "introspect", "--buildoptions", BUILD))}
+
+
 def test_meson_install(tmp_path):
     run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", tmp_path)
-    options = {option["name"]: option["value"]
-               for option in json.loads(run("meson", "introspect", "--buildoptions", BUILD))}
+    options = build_options()
     packages, = tmp_path.rglob("fpconv/__init__.py")
     packages = packages.parent.parent
     if options["prefix"] in ("/usr", "/usr/local"):
@@ -92,14 +96,16 @@ def test_meson_install(tmp_path):
 
 
 def test_pip_install(tmp_path):
-    """Into a virtual environment, without the network."""
+    """Into a virtual environment, without the network; warnings are errors as in the build folder."""
     copy = tmp_path / "source"
     shutil.copytree(SOURCE, copy, symlinks=True,
                     ignore=lambda folder, names: [n for n in names if n.startswith((".git", "build"))
                                                   and n != ".gitignore"])
     place = tmp_path / "venv"
     venv.create(place, system_site_packages=True, with_pip=True)
-    run(place / "bin/pip", "install", "--no-build-isolation", "--no-index", copy, timeout=800)
+    warnings = "true" if build_options()["werror"] else "false"
+    run(place / "bin/pip", "install", "--no-build-isolation", "--no-index",
+        f"--config-settings=setup-args=-Dwerror={warnings}", copy, timeout=800)
     packages, = place.rglob("fpconv/__init__.py")
     packages = packages.parent.parent
     installed = {str(path.relative_to(packages)) for path in packages.rglob("*")}
