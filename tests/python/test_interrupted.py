@@ -21,17 +21,24 @@ from command import PROGRAM, errors, run, tool
 MIB = 1 << 20
 
 
-@pytest.fixture
-def source(tmp_path) -> pathlib.Path:
-    """24 MiB in a folder of their own, large enough to be met in the middle of it."""
-    folder = tmp_path / "source"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> pathlib.Path:
+    """24 MiB, large enough to be met in the middle of it."""
+    path = tmp_path_factory.mktemp("original") / "in.h5"
     values = numpy.random.default_rng(3).standard_normal((256, 1024)).astype("f4")
-    with h5py.File(folder / "in.h5", "w") as file:
+    with h5py.File(path, "w") as file:
         for i in range(16):
             file[f"contiguous{i}"] = values
         file.create_dataset("gzip", data=numpy.tile(values, (8, 1)), chunks=(64, 256), compression="gzip")
-    return folder / "in.h5"
+    return path
+
+
+@pytest.fixture
+def source(original, tmp_path) -> pathlib.Path:
+    """A copy of it in a folder of its own."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    return pathlib.Path(shutil.copy(original, folder))
 
 
 def digest(path) -> str:
