@@ -196,7 +196,7 @@ static void check_stop(fpconv_format dst, fpconv_format src, uint64_t code, size
     const size_t done = fp_convert_while_normal(dst, buf, src, buf + shift, N);
     const double result = result_of(dst, src, code), smallest = ldexp(1, ranges[dst].min);
     const bool is_normal = isfinite(result) && result > smallest;
-    const bool is_ordinary = is_normal && result < ldexp(1, ranges[dst].max);
+    const bool is_ordinary = result > 2 * smallest && result < ldexp(1, ranges[dst].max);
     assert_true(done <= (is_normal ? N : at));
     assert_true(looks(dst, src) ? (is_ordinary ? N : at) < done + BLOCK_MAX : done == 0);
     for (size_t i = 0; i < done; i++) {
@@ -208,6 +208,26 @@ static void check_stop(fpconv_format dst, fpconv_format src, uint64_t code, size
                         sizeof(buf) - done * dst_size);
 }
 
+/* Around the destination's codes at the ends of its ranges. */
+static void check_stops_at_edges(fpconv_format dst, fpconv_format src)
+{
+    const uint64_t normal_min = UINT64_C(1) << ranges[dst].fraction;
+    const uint64_t inf = oracle_convert(dst, FPCONV_F64, code_of_double(INFINITY), FPCONV_HDF5);
+    const uint64_t edges[] = {0,       1,   normal_min - 1, normal_min, normal_min + 1, inf - 1,
+                              inf - 2, inf, inf + 1};
+    for (size_t i = 0; i < ARRAY_COUNT(edges); i++) {
+        const uint64_t code = oracle_convert(src, dst, edges[i], FPCONV_HDF5);
+        const uint64_t sign = UINT64_C(1) << (8 * fpconv_format_size(src) - 1);
+        for (size_t at = 0; at < 150; at += 7) {
+            check_stop(dst, src, code, at, 0);
+            check_stop(dst, src, code + 1, at, 8);
+            check_stop(dst, src, code | sign, at, 8);
+            if (code > 0)
+                check_stop(dst, src, code - 1, at, 0);
+        }
+    }
+}
+
 static void converts_while_normal(void **state)
 {
     static struct stream stream;
@@ -215,6 +235,7 @@ static void converts_while_normal(void **state)
     FOR_EACH_FORMAT (dst)
         FOR_EACH_FORMAT (src)
             if (is_rounded(dst, src)) {
+                check_stops_at_edges(dst, src);
                 fill_stream(&stream, dst, src, FPCONV_HDF5);
                 for (size_t i = 0; i < STREAM_COUNT; i += test_scale())
                     check_stop(dst, src, stream.codes[i], i % 197, i % 2 ? 8 : 0);
