@@ -68,8 +68,8 @@ struct fp_record_map {
  * first byte of theirs that is an element's, be it in the middle of one, and may be read
  * and written FP_LINE_BYTES beyond the periods' elements.
  *
- * Lines that are `ahead` bytes further on are fetched meanwhile, to be written later (0:
- * none): by scattering the first two of each period or all, by gathering the others.
+ * Lines that are `ahead` bytes further on are fetched meanwhile (0: none): by scattering the
+ * first two of each period or all, by gathering the others.
  */
 struct fp_record_kernels {
     void (*map_gather)(struct fp_record_map *map, size_t first, size_t stride, size_t size);
