@@ -126,6 +126,20 @@ unsigned for_each_pair(pair_filter *is_wanted, struct stream *stream, fpconv_pol
     return pairs;
 }
 
+static fpconv_h5_report last_report;
+
+const fpconv_h5_report *register_profile(fpconv_h5_profile profile)
+{
+    assert_int_equal(fpconv_h5_register_profile(profile, &last_report), 0);
+    assert_int_equal(last_report.profile, profile);
+    return &last_report;
+}
+
+void check_pairs(struct stream *stream, fpconv_policy policy, pair_body *check)
+{
+    assert_int_equal(for_each_pair(is_pair, stream, policy, check), last_report.pair_count);
+}
+
 /* A magnitude between the largest finite float16 and Inf. */
 static bool is_above_f16(struct side src, uint64_t code)
 {

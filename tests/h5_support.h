@@ -48,6 +48,12 @@ typedef void pair_body(hid_t dst_type, struct side dst, hid_t src_type, struct s
 unsigned for_each_pair(pair_filter *is_wanted, struct stream *stream, fpconv_policy policy,
                        pair_body *body);
 
+/* Registers a profile; the report, until the next is registered. */
+const fpconv_h5_report *register_profile(fpconv_h5_profile profile);
+
+/* for_each_pair() with all pairs of the plugin's, as many as the last report has. */
+void check_pairs(struct stream *stream, fpconv_policy policy, pair_body *check);
+
 /* What FPCONV_H5_REPAIRED has to return. */
 uint64_t repaired_code(struct side dst, struct side src, uint64_t code);
 

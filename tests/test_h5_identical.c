@@ -12,19 +12,6 @@
 
 static struct stream stream;
 static uint64_t got[STREAM_COUNT], loop[STREAM_COUNT];
-static fpconv_h5_report report;
-
-static void register_profile(fpconv_h5_profile profile)
-{
-    assert_int_equal(fpconv_h5_register_profile(profile, &report), 0);
-    assert_int_equal(report.profile, profile);
-}
-
-/* All pairs of the plugin's. */
-static void check_pairs(fpconv_policy policy, pair_body *check)
-{
-    assert_int_equal(for_each_pair(is_pair, &stream, policy, check), report.pair_count);
-}
 
 /* -------------------------------------------------------------------------- */
 /* Values                                                                     */
@@ -80,7 +67,7 @@ static void identical_is_the_loop(void **state)
 {
     (void)state;
     register_profile(FPCONV_H5_IDENTICAL);
-    check_pairs(FPCONV_HDF5, check_identical);
+    check_pairs(&stream, FPCONV_HDF5, check_identical);
     check_native();
     register_profile(FPCONV_H5_REPAIRED);
     check_native();
@@ -93,7 +80,7 @@ static void unregistered_is_the_loop(void **state)
     (void)state;
     register_profile(FPCONV_H5_OCP);
     assert_int_equal(fpconv_h5_unregister(), 0);
-    check_pairs(FPCONV_HDF5, check_identical);
+    check_pairs(&stream, FPCONV_HDF5, check_identical);
 }
 
 /* -------------------------------------------------------------------------- */
