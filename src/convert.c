@@ -418,19 +418,3 @@ fpconv_status fpconv_convert(fpconv_format dst_format, void *dst, fpconv_format 
     }
     return convert_contiguous(dst_format, dst, src_format, src, n, policy);
 }
-
-#define DEFINE_ARRAY(dst_name, dst_type, DST, src_name, src_type, SRC)                      \
-    fpconv_status fpconv_##src_name##_to_##dst_name##_n(dst_type *dst, const src_type *src, \
-                                                        size_t n, fpconv_policy policy)     \
-    {                                                                                       \
-        return fpconv_convert(FPCONV_##DST, dst, FPCONV_##SRC, src, n, policy);             \
-    }
-#define DEFINE_BOTH(name, type, NAME, wide, wide_type, WIDE) \
-    DEFINE_ARRAY(name, type, NAME, wide, wide_type, WIDE)    \
-    DEFINE_ARRAY(wide, wide_type, WIDE, name, type, NAME)
-#define DEFINE_NARROW(NAME, name, type, ...)       \
-    DEFINE_BOTH(name, type, NAME, f32, float, F32) \
-    DEFINE_BOTH(name, type, NAME, f64, double, F64)
-
-DEFINE_BOTH(f32, float, F32, f64, double, F64)
-FPCONV_NARROW_FORMATS(DEFINE_NARROW)

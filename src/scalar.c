@@ -1,5 +1,6 @@
 /*
- * scalar.c - exported functions on single values, and what the tables know
+ * scalar.c - exported functions on single values, typed ones for arrays too, and what the
+ * tables know
  *
  * SPDX-License-Identifier: MIT
  */
@@ -47,10 +48,19 @@ double fpconv_decode(fpconv_format format, uint32_t code, fpconv_policy policy)
         return converted;                                                               \
     }
 
+#define DEFINE_ARRAY(dst_name, dst_type, DST, src_name, src_type, SRC)                      \
+    fpconv_status fpconv_##src_name##_to_##dst_name##_n(dst_type *dst, const src_type *src, \
+                                                        size_t n, fpconv_policy policy)     \
+    {                                                                                       \
+        return fpconv_convert(FPCONV_##DST, dst, FPCONV_##SRC, src, n, policy);             \
+    }
+
 /* f64 and f32 with every format but themselves; the wide pair once. */
 #define DEFINE_BOTH(name, type, NAME, wide, wide_type, WIDE) \
     DEFINE_SCALAR(name, type, NAME, wide, wide_type, WIDE)   \
-    DEFINE_SCALAR(wide, wide_type, WIDE, name, type, NAME)
+    DEFINE_SCALAR(wide, wide_type, WIDE, name, type, NAME)   \
+    DEFINE_ARRAY(name, type, NAME, wide, wide_type, WIDE)    \
+    DEFINE_ARRAY(wide, wide_type, WIDE, name, type, NAME)
 #define DEFINE_NARROW(NAME, name, type, ...)       \
     DEFINE_BOTH(name, type, NAME, f32, float, F32) \
     DEFINE_BOTH(name, type, NAME, f64, double, F64)
