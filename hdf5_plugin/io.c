@@ -51,8 +51,7 @@ struct transfer {
 static bool fail(struct transfer *t, const char *what)
 {
     fp_h5_push_error(t->is_write ? "fpconv_h5_write" : "fpconv_h5_read", __LINE__, NULL, what);
-    if (t->errors >= 0)
-        H5Eclose_stack(t->errors);
+    fp_h5_close(t->errors, H5Eclose_stack);
     t->errors = H5Eget_current_stack();
     return false;
 }
@@ -86,8 +85,7 @@ static bool open_spaces(struct transfer *t)
         whole >= 0 && fp_h5_selection_open(&t->file, file) && fp_h5_selection_open(&t->mem, mem);
     if (!opened)
         fail(t, "not a usable selection");
-    if (whole >= 0)
-        H5Sclose(whole);
+    fp_h5_close(whole, H5Sclose);
     if (!opened)
         return false;
     if (t->mem.count != t->file.count)
@@ -114,8 +112,7 @@ static struct chunking chunking_of(const struct transfer *t)
             c.row *= t->file.size[i];
         c.is_filtered = H5Pget_nfilters(list) > 0;
     }
-    if (list >= 0)
-        H5Pclose(list);
+    fp_h5_close(list, H5Pclose);
     return c;
 }
 
@@ -184,8 +181,7 @@ static void transfer_close(struct transfer *t)
     free(t->staging);
     fp_h5_selection_close(&t->mem);
     fp_h5_selection_close(&t->file);
-    if (t->file_type >= 0)
-        H5Tclose(t->file_type);
+    fp_h5_close(t->file_type, H5Tclose);
 }
 
 /* -------------------------------------------------------------------------- */
@@ -268,10 +264,8 @@ static bool move_nothing(struct transfer *t)
     const hid_t mem = H5Screate_simple(1, &one, NULL), file = H5Scopy(t->file.space);
     const bool done = mem >= 0 && file >= 0 && H5Sselect_none(mem) >= 0 &&
                       H5Sselect_none(file) >= 0 && move_piece(t, mem, file, unused);
-    if (file >= 0)
-        H5Sclose(file);
-    if (mem >= 0)
-        H5Sclose(mem);
+    fp_h5_close(file, H5Sclose);
+    fp_h5_close(mem, H5Sclose);
     return done;
 }
 
@@ -282,10 +276,8 @@ static bool move_staged(struct transfer *t, hsize_t first, hsize_t count)
     const bool done = mem >= 0 && file >= 0
                           ? move_piece(t, mem, file, t->staging)
                           : fail(t, "HDF5 cannot cut the selection in the file into pieces");
-    if (file >= 0)
-        H5Sclose(file);
-    if (mem >= 0)
-        H5Sclose(mem);
+    fp_h5_close(file, H5Sclose);
+    fp_h5_close(mem, H5Sclose);
     return done;
 }
 
@@ -335,10 +327,8 @@ static MPI_Comm open_communicator(const struct transfer *t)
         H5Pget_fapl_mpio(access, &communicator, &info);
     if (info != MPI_INFO_NULL)
         MPI_Info_free(&info);
-    if (access >= 0)
-        H5Pclose(access);
-    if (file >= 0)
-        H5Fclose(file);
+    fp_h5_close(access, H5Pclose);
+    fp_h5_close(file, H5Fclose);
     return communicator;
 }
 

@@ -21,6 +21,13 @@
 
 #include "fpconv/fpconv_h5.h"
 
+/* Closes what was opened.  To close an id below zero would be an error of HDF5's. */
+static inline void fp_h5_close(hid_t id, herr_t (*close_id)(hid_t))
+{
+    if (id >= 0)
+        close_id(id);
+}
+
 /* A datatype that we convert from and to: a format in a byte order.  One-byte
  * types exist in both orders too, as different types that hold the same. */
 struct h5_side {

@@ -5,6 +5,8 @@
  */
 #include "selection.h"
 
+#include "plugin.h"
+
 hsize_t fp_h5_selection_extent(const struct h5_selection *s)
 {
     hsize_t n = 1;
@@ -47,10 +49,8 @@ bool fp_h5_selection_open(struct h5_selection *s, hid_t space)
 
 void fp_h5_selection_close(struct h5_selection *s)
 {
-    if (s->sequence >= 0)
-        H5Sclose(s->sequence);
-    if (s->space >= 0)
-        H5Sclose(s->space);
+    fp_h5_close(s->sequence, H5Sclose);
+    fp_h5_close(s->space, H5Sclose);
 }
 
 /* Takes a box out of a selection: those elements whose index is at[j] in the
@@ -92,8 +92,7 @@ static hid_t select_range(const struct h5_selection *s, hsize_t begin, hsize_t e
     }
     if (done)
         return slice;
-    if (slice >= 0)
-        H5Sclose(slice);
+    fp_h5_close(slice, H5Sclose);
     return H5I_INVALID_HID;
 }
 
@@ -103,8 +102,7 @@ static hssize_t count_below(const struct h5_selection *s, hsize_t end)
         return 0;
     const hid_t slice = select_range(s, 0, end);
     const hssize_t count = slice < 0 ? -1 : H5Sget_select_npoints(slice);
-    if (slice >= 0)
-        H5Sclose(slice);
+    fp_h5_close(slice, H5Sclose);
     return count;
 }
 
@@ -143,8 +141,7 @@ static hid_t slice_regular(const struct h5_selection *s, hsize_t first, hsize_t 
     hid_t slice = H5I_INVALID_HID;
     if (part >= 0 && H5Sselect_hyperslab(part, H5S_SELECT_SET, &first, NULL, &count, NULL) >= 0)
         slice = H5Sselect_project_intersection(s->sequence, s->space, part);
-    if (part >= 0)
-        H5Sclose(part);
+    fp_h5_close(part, H5Sclose);
     return slice;
 }
 
@@ -155,8 +152,7 @@ hid_t fp_h5_selection_slice(const struct h5_selection *s, hsize_t first, hsize_t
     if (slice >= 0 && H5Sget_select_npoints(slice) == (hssize_t)count &&
         (s->rank == 0 || H5Soffset_simple(slice, s->offset) >= 0))
         return slice;
-    if (slice >= 0)
-        H5Sclose(slice);
+    fp_h5_close(slice, H5Sclose);
     return H5I_INVALID_HID;
 }
 

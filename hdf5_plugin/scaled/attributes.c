@@ -18,8 +18,7 @@ static bool write_attribute(hid_t group, const char *name, hid_t file_type, hid_
     bool done = attribute >= 0 && H5Awrite(attribute, memory_type, value) >= 0;
     if (attribute >= 0 && H5Aclose(attribute) < 0)
         done = false;
-    if (space >= 0)
-        H5Sclose(space);
+    fp_h5_close(space, H5Sclose);
     return done;
 }
 
@@ -37,8 +36,7 @@ static bool write_text(hid_t group, const char *name, const char *text)
 {
     const hid_t type = text_type(strlen(text) + 1);
     const bool done = type >= 0 && write_attribute(group, name, type, type, NULL, text);
-    if (type >= 0)
-        H5Tclose(type);
+    fp_h5_close(type, H5Tclose);
     return done;
 }
 
@@ -85,12 +83,9 @@ static bool read_attribute(const struct scaled_call *call, hid_t group, const ch
                 H5Aread(attribute, memory_type, value) >= 0;
     if (n)
         *n = done ? (hsize_t)points : 0;
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
-    if (attribute >= 0)
-        H5Aclose(attribute);
+    fp_h5_close(type, H5Tclose);
+    fp_h5_close(space, H5Sclose);
+    fp_h5_close(attribute, H5Aclose);
     return done ||
            fp_scaled_fail(call, "the attribute \"%s\" has an unexpected type or size", name);
 }
@@ -132,8 +127,7 @@ static bool read_name(const struct scaled_call *call, hid_t group, const char *n
     const hid_t type = text_type(sizeof(text));
     const bool done =
         type >= 0 && read_attribute(call, group, name, H5T_STRING, type, 1, NULL, text);
-    if (type >= 0)
-        H5Tclose(type);
+    fp_h5_close(type, H5Tclose);
     if (!done)
         return false;
     text[sizeof(text) - 1] = '\0';

@@ -44,10 +44,8 @@ static hid_t open_dataset(const struct scaled_call *call, hid_t group, const cha
                        name);
     else
         done = true;
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
+    fp_h5_close(type, H5Tclose);
+    fp_h5_close(space, H5Sclose);
     if (!done && dataset >= 0)
         H5Dclose(dataset);
     return done ? dataset : -1;
@@ -63,10 +61,8 @@ static bool read_part(hid_t dataset, hid_t memory_type, int rank, const hsize_t 
         file_space >= 0 && memory_space >= 0 &&
         H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
         H5Dread(dataset, memory_type, memory_space, file_space, H5P_DEFAULT, data) >= 0;
-    if (memory_space >= 0)
-        H5Sclose(memory_space);
-    if (file_space >= 0)
-        H5Sclose(file_space);
+    fp_h5_close(memory_space, H5Sclose);
+    fp_h5_close(file_space, H5Sclose);
     return done;
 }
 
@@ -92,12 +88,9 @@ static bool open_datasets(struct reading *r)
 
 static void close_reading(const struct reading *r)
 {
-    if (r->scales >= 0)
-        H5Dclose(r->scales);
-    if (r->codes >= 0)
-        H5Dclose(r->codes);
-    if (r->group >= 0)
-        H5Gclose(r->group);
+    fp_h5_close(r->scales, H5Dclose);
+    fp_h5_close(r->codes, H5Dclose);
+    fp_h5_close(r->group, H5Gclose);
 }
 
 static bool open_reading(struct reading *r, const char *function, hid_t location, const char *name)

@@ -65,8 +65,7 @@ static bool write_dataset(hid_t group, const char *name, hid_t type, hid_t memor
         done = H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
     if (dataset >= 0 && H5Dclose(dataset) < 0)
         done = false;
-    if (space >= 0)
-        H5Sclose(space);
+    fp_h5_close(space, H5Sclose);
     return done;
 }
 
@@ -122,10 +121,8 @@ static bool write_group(const struct writing *w, hid_t group, hid_t create_list)
                               is_empty ? NULL : w->scales) &&
                 fp_scaled_write_attributes(group, scheme, &w->tensor)) ||
                fp_scaled_fail(&w->call, "HDF5 could not write it");
-    if (scale_list >= 0)
-        H5Pclose(scale_list);
-    if (code_list >= 0)
-        H5Pclose(code_list);
+    fp_h5_close(scale_list, H5Pclose);
+    fp_h5_close(code_list, H5Pclose);
     return done;
 }
 
