@@ -18,14 +18,15 @@ static uint64_t got[STREAM_COUNT], loop[STREAM_COUNT];
 /* -------------------------------------------------------------------------- */
 
 /* Whole, in short pieces, which start without the memory of a subnormal one, and
- * one by one. */
+ * one by one.  Of very many pieces every test_scale()-th is tried. */
 static void check_identical(hid_t dst_type, struct side dst, hid_t src_type, struct side src)
 {
     if (!is_loop_pair(dst, src))
         return;
     const hid_t loop_type = make_loop_type(dst);
     for (size_t piece = STREAM_COUNT; piece > 0; piece /= 7) {
-        for (size_t at = 0; at + piece <= STREAM_COUNT; at += piece) {
+        const size_t step = piece < 64 ? piece * test_scale() : piece;
+        for (size_t at = 0; at + piece <= STREAM_COUNT; at += step) {
             convert_codes(dst_type, dst, src_type, src, stream.codes + at, got + at, piece);
             convert_codes(loop_type, dst, src_type, src, stream.codes + at, loop + at, piece);
             for (size_t i = at; i < at + piece; i++)
