@@ -138,8 +138,8 @@ struct records {
     const struct side *side;
     const struct fp_record_kernels *vector; /* NULL: an element at a time */
     struct fp_record_map map;
-    size_t to_line;    /* bytes of a tile before its first whole line */
-    size_t head;       /* elements that begin there */
+    ptrdiff_t to_line; /* from a tile's first element to the first line that is moved */
+    size_t head;       /* elements that begin before it */
     size_t head_bytes; /* what of them is before it */
     struct parts of_tile;
 };
@@ -159,19 +159,47 @@ static size_t bytes_to_line(const char *p)
     return ((uintptr_t)0 - (uintptr_t)p) % FP_LINE_BYTES;
 }
 
+/* Is this element the first one that has bytes in its line? */
+static bool begins_line(const struct side *side, uintptr_t p)
+{
+    return p % FP_LINE_BYTES + side->size <= (size_t)side->stride;
+}
+
+/*
+ * How many elements to convert by themselves, so that the tiles behind them begin with lines,
+ * and nothing of those goes an element at a time.
+ */
+static size_t elements_before_lines(const struct side *side, const char *first, size_t n)
+{
+    enum { TILES_MIN = 4 };
+    if (n < TILES_MIN * TILE || !find_record_kernels(side, n) ||
+        begins_line(side, (uintptr_t)first))
+        return 0;
+    const size_t stride = (size_t)side->stride;
+    const size_t before = (bytes_to_line(first) + stride - 1) / stride;
+    return begins_line(side, (uintptr_t)first + before * stride) ? before : 0;
+}
+
 /* Of n elements; the first is at `first`. */
 static void find_records(struct records *r, const struct side *side, const char *first, size_t n,
                          bool scatters)
 {
     r->side = side;
     r->vector = find_record_kernels(side, n);
-    r->to_line = bytes_to_line(first);
+    r->to_line = 0;
     r->head = r->head_bytes = 0;
     if (r->vector) {
         const size_t stride = (size_t)side->stride, size = side->size;
-        const size_t records = r->to_line / stride, rest = r->to_line % stride;
-        r->head = records + (rest > 0);
-        r->head_bytes = records * size + (rest < size ? rest : size);
+        const size_t before = bytes_to_line(first), behind = (uintptr_t)first % FP_LINE_BYTES;
+        size_t rest = before % stride; /* the byte of a record with which lines begin */
+        if (begins_line(side, (uintptr_t)first)) {
+            r->to_line = -(ptrdiff_t)behind;
+            rest = behind > 0 ? stride - behind : 0;
+        } else {
+            r->to_line = (ptrdiff_t)before;
+            r->head = before / stride + (rest > 0);
+            r->head_bytes = before / stride * size + (rest < size ? rest : size);
+        }
         if (scatters)
             r->vector->map_scatter(&r->map, rest, stride, size);
         else
@@ -271,29 +299,32 @@ static __attribute__((noinline)) void convert_tiles(const struct route *route, c
     _Alignas(64) char in_and_margins[FP_LINE_BYTES + TILE_BYTES + FP_LINE_BYTES];
     _Alignas(64) char out[TILE_BYTES + FP_LINE_BYTES];
     char *in = in_and_margins;
+    const size_t lead =
+        backward ? 0 : elements_before_lines(scatters ? d : s, scatters ? dst : src, n);
     struct records src_records, dst_records;
     if (gathers) {
-        find_records(&src_records, s, src, n, false);
+        find_records(&src_records, s, src + (ptrdiff_t)lead * s->stride, n, false);
         /* so that vectors out of whole lines are aligned there */
         in += FP_LINE_BYTES - src_records.head_bytes % FP_LINE_BYTES;
     }
     if (scatters)
-        find_records(&dst_records, d, dst, n, true);
+        find_records(&dst_records, d, dst + (ptrdiff_t)lead * d->stride, n, true);
 
     const size_t first = backward ? (n - 1) / TILE * TILE : 0;
     const ptrdiff_t step = backward ? -TILE : TILE;
     const ptrdiff_t turns = in_place ? 2 : 1; /* until what is fetched is written */
-    size_t left = n, count = tile_elements(n - first);
+    size_t left = n, count = lead > 0 ? lead : tile_elements(n - first);
     src += (ptrdiff_t)first * s->stride;
     dst += (ptrdiff_t)first * d->stride;
     if (gathers)
         gather(&src_records, in, src, count, 0);
-    for (;; dst += step * d->stride) {
+    for (;;) {
         run_route(route, scatters ? out : dst, gathers ? in : src, count);
         left -= count;
         const size_t next = tile_elements(left);
+        const ptrdiff_t to_next = backward ? step : (ptrdiff_t)count;
         if (next > 0)
-            src += step * s->stride;
+            src += to_next * s->stride;
         if (gathers && next > 0)
             gather(&src_records, in, src, next, left >= 2 * TILE ? step * s->stride : 0);
         if (scatters)
@@ -301,6 +332,7 @@ static __attribute__((noinline)) void convert_tiles(const struct route *route, c
                     left >= (size_t)turns * TILE ? turns * step * d->stride : 0, !shares_lines);
         if (next == 0)
             return;
+        dst += to_next * d->stride;
         count = next;
     }
 }
