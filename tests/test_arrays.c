@@ -283,10 +283,12 @@ static const fpconv_format of_each_size[] = {FPCONV_F64, FPCONV_F32, FPCONV_BF16
 
 enum { RECORD_MAX = 40 };
 
-/* Lengths of one tile of a library and of several, whole and not. */
+/* Lengths of one tile of a library and of several, whole and not; and so long that elements
+ * before the first cache line are worth a tile of theirs. */
 static size_t record_count(size_t record, size_t alignment)
 {
-    static const size_t counts[] = {255, 256, 257, 263, 300, 511, 512, 600, 767, 1000};
+    static const size_t counts[] = {255, 256, 257,  263,  300,  511, 512,
+                                    600, 767, 1000, 1024, 1200, 1317};
     return counts[(record * 3 + alignment) % ARRAY_COUNT(counts)];
 }
 
