@@ -25,6 +25,7 @@ typedef __m256i vec;
 
 enum { MXCSR_F64_TO_ODD = MXCSR_FLUSHES | _MM_ROUND_TOWARD_ZERO };
 
+#define u8_max _mm256_max_epu8
 #define u16_min _mm256_min_epu16
 #define u16_max _mm256_max_epu16
 #define s32_min _mm256_min_epi32
@@ -249,6 +250,15 @@ LANES vec f64_multiply_add(vec a, vec b, vec c)
 
 #define VEC_ROUNDS_BY_ADDITION
 
+/* Bytes packed from 16-bit lanes in the order of vec_split_u32. */
+LANES vec vec_order_packed_halves(vec v)
+{
+    const vec gather = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, gather), order);
+}
+
 /* From the order in which packing 32-bit lanes twice leaves them. */
 LANES vec vec_order_packed_bytes(vec v)
 {
@@ -270,12 +280,14 @@ LANES vec vec_order_packed_f64_bytes(vec v)
 
 #define VEC_LOOKS_UP_16 /* much faster than the others */
 
-/* By the lower 4 bits; 0 where the index is negative. */
+/* By the lower 4 bits in a table in both halves; 0 where the index is negative. */
+#define u8_lookup_in_16 _mm256_shuffle_epi8
+
 LANES vec u8_lookup_16(const uint8_t table[16], vec index)
 {
     __m128i entries;
     memcpy(&entries, table, sizeof(entries));
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), index);
+    return u8_lookup_in_16(_mm256_broadcastsi128_si256(entries), index);
 }
 
 /* Sixteen entries at a time: an index whose high nibble is another part's becomes

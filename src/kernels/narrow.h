@@ -589,6 +589,30 @@ LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
 }
 #endif
 
+#ifdef VEC_LOOKS_UP_16
+/* The top halves of a block, or of its first half, as f32s towards zero; f16 are as they are. */
+LANES void load_truncated_tops(vec top[2], const char *src, fpconv_format src_format, int halves)
+{
+    const bool wide = fp_format_is_wide(src_format);
+    const size_t size = fp_formats[src_format].size;
+    top[0] = top[1] = u16_set(0);
+    for (int i = 0; i < halves; i++, src += LANES_16 * size) {
+        if (src_format == FPCONV_F64)
+            top[i] = vec_split_u32(truncated_f32(src), truncated_f32(src + LANES_32 * size)).high;
+        else
+            top[i] = wide ? load_halves(src, src_format).high : vec_load(src);
+    }
+}
+
+#include "narrow_lines.h"
+#else
+LANES bool rounds_along_lines(fpconv_format dst, fpconv_format src, fpconv_policy policy)
+{
+    (void)dst, (void)src, (void)policy;
+    return false;
+}
+#endif
+
 /* The bytes of two vectors of 16-bit lanes, in each the second's above the first's. */
 LANES vec mix_low_bytes(vec first, vec second)
 {
@@ -635,8 +659,14 @@ LANES vec fill_nans(vec codes, const struct halves x[2], fpconv_format lane, fpc
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy, int halves)
 {
+#ifdef VEC_LOOKS_UP_16
+    if (rounds_along_lines(dst_format, src_format, policy) &&
+        narrow_along_lines(dst_format, dst, src_format, src, halves))
+        return;
+#endif
 #ifdef VEC_ROUNDS_BY_ADDITION
     if (rounds_by_addition(dst_format, src_format) &&
+        !rounds_along_lines(dst_format, src_format, policy) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
         return;
 #endif

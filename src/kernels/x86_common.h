@@ -121,6 +121,7 @@ LANES vec f64_less(vec a, vec b)
 #define s16_multiply_add_pairs MM(madd_epi16)
 #define s32_pack_saturate MM(packs_epi32)
 #define s16_pack_saturate MM(packs_epi16)
+#define u16_pack_saturate MM(packus_epi16) /* from signed lanes */
 
 /* b if one is a NaN */
 LANES vec f32_min(vec a, vec b)
