@@ -66,11 +66,30 @@ LANES void s32_store_maxima_of_quarters(int32_t out[4], vec a)
 
 #define vec_spread(v) _mm256_permute4x64_epi64(v, 0xd8)
 
-/* 16-bit lanes for unpacking to 32 and these to 64 bits. */
-LANES vec vec_order_to_join(vec v)
+/*
+ * The order from which unpacking once, twice or three times, to elements of `size` bytes, leaves
+ * vectors with theirs in order: one shuffle, or two, before it, where vec_spread between all
+ * would be up to seven.
+ */
+#define VEC_ORDERS_TO_UNPACK
+
+LANES vec vec_order_to_unpack_twice(vec v)
 {
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
+
+LANES vec vec_order_to_unpack(vec bytes, size_t size)
+{
+    const vec even_first = _mm256_setr_epi32(0x05040100, 0x0d0c0908, 0x07060302, 0x0f0e0b0a,
+                                             0x05040100, 0x0d0c0908, 0x07060302, 0x0f0e0b0a);
+    if (size == sizeof(uint16_t))
+        return vec_spread(bytes);
+    if (size == sizeof(float))
+        return vec_order_to_unpack_twice(bytes);
+    return vec_spread(_mm256_shuffle_epi8(bytes, even_first));
+}
+
+#define vec_order_to_join vec_order_to_unpack_twice
 
 /* One shift and one blend each; lane 2i holds element i of a, 2i + 1 that of b. */
 LANES struct halves vec_split_u32(vec a, vec b)
@@ -253,8 +272,8 @@ LANES vec f64_multiply_add(vec a, vec b, vec c)
 /* Bytes packed from 16-bit lanes in the order of vec_split_u32. */
 LANES vec vec_order_packed_halves(vec v)
 {
-    const vec gather = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const vec gather = _mm256_setr_epi32(0x06040200, 0x07050301, 0x0e0c0a08, 0x0f0d0b09, 0x06040200,
+                                         0x07050301, 0x0e0c0a08, 0x0f0d0b09);
     const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, gather), order);
 }

@@ -12,46 +12,25 @@
 typedef struct hif8_tables hif8_level_tables;
 #define hif8_level_tables_get hif8_tables_get
 
+#ifndef VEC_LOOKS_UP_16
 /* By exponent field: the position of the power of two in the order of hif8's values, and the
  * steps up to the next one (hif8_tables.h). */
 struct hif8_places {
     vec position, steps;
 };
 
-#ifdef VEC_LOOKS_UP_16
-/* By index[k], the index less 16 k; where that is negative, a look-up gives 0. */
-LANES vec hif8_look_up_parts(const uint8_t parts[HIF8_TABLE_PARTS][16],
-                             const vec index[HIF8_TABLE_PARTS])
-{
-    vec sum = u8_lookup_16(parts[0], index[0]);
-    for (int k = 1; k < HIF8_TABLE_PARTS; k++)
-        sum = u8_add(sum, u8_lookup_16(parts[k], index[k]));
-    return sum;
-}
-#endif
-
 LANES struct hif8_places hif8_places_of(const struct hif8_tables *tables, vec exponent)
 {
     const vec at_most = u8_min(exponent, u8_set(127 + HIF8_EXPONENT_MAX));
     const vec i = u8_sub_saturate(at_most, u8_set(127 + HIF8_TABLE_ORIGIN));
-#ifdef VEC_LOOKS_UP_16
-    const vec index[HIF8_TABLE_PARTS] = {i, u8_sub(i, u8_set(16)), u8_sub(i, u8_set(32))};
-    return (struct hif8_places){hif8_look_up_parts(tables->position_parts, index),
-                                hif8_look_up_parts(tables->steps_parts, index)};
-#else
     return (struct hif8_places){u8_lookup_64(tables->position, i), u8_lookup_64(tables->steps, i)};
-#endif
 }
 
 LANES vec hif8_code_at(const struct hif8_tables *tables, vec position)
 {
-#ifdef VEC_LOOKS_UP_16
-    const vec group = vec_and(u16_shift_right(position, 3), u8_set(HIF8_GROUPS - 1));
-    return vec_xor(position, u8_lookup_16(tables->flip_of_position, group));
-#else
     return u8_lookup_128(tables->code, position);
-#endif
 }
+#endif
 
 /* The bits after the sign: bf16's exponent field, or f16's and 3 of its fraction. */
 LANES vec mix_doubled_high_bytes(vec first, vec second)
@@ -59,6 +38,7 @@ LANES vec mix_doubled_high_bytes(vec first, vec second)
     return mix_high_bytes(u16_add(first, first), u16_add(second, second));
 }
 
+#ifndef VEC_LOOKS_UP_16
 /*
  * Codes, without sign, of finite bf16s.  By how many steps a fraction is above the power of
  * two, is a product, rounded as it is shifted right:
@@ -86,6 +66,8 @@ LANES vec hif8_place_specials(vec code, const struct halves x[2], vec exponents)
         u8_select(s8_greater(sticky, u8_set(0)), u8_set(HIF8_NAN), u8_set(HIF8_INF));
     return u8_select(u8_equal(exponents, u8_set(0xff)), special, code);
 }
+
+#endif
 
 /* Codes with the sign that is the top bit of another byte; zero has none. */
 LANES vec hif8_add_signs(vec codes, vec signs)
@@ -131,6 +113,66 @@ LANES struct halves hif8_load(const char *src, fpconv_format format)
     return (struct halves){vec_load(src), u16_set(0)};
 }
 
+#ifdef VEC_LOOKS_UP_16
+/*
+ * Along lines (narrow_lines.h): each is one over four binades, of which those between 2^-3 and
+ * 2^4, eight steps to a binade, are seven.  So the negative exponents are counted from one less
+ * on, and the index of a line is a quarter of that.  `exponent` is counted from
+ * HIF8_TABLE_ORIGIN, and at most HIF8_LINES_END.
+ */
+LANES vec hif8_line_of(vec exponent)
+{
+    const vec counted = u8_add(exponent, s8_greater(u8_set(1 - HIF8_TABLE_ORIGIN), exponent));
+    return vec_and(u16_shift_right(counted, 2), u8_set(0x0f));
+}
+
+/* Inf and NaN, which has no sign, in the order of packing. */
+LANES vec hif8_replace_specials(vec codes, const struct halves x[2], vec is_special)
+{
+    const vec one = u16_set(1), fraction = u16_set(0x007f), sign_bit = u8_set(0x80);
+    vec any[2];
+    for (int i = 0; i < 2; i++)
+        any[i] = u16_min(vec_or(x[i].low, vec_and(x[i].high, fraction)), one);
+    const vec is_nan = s8_greater(pack_bytes(any[0], any[1]), u8_set(0));
+    const vec inf = vec_or_and(u8_set(HIF8_INF), pack_signs(x[0].high, x[1].high), sign_bit);
+    return u8_select(is_special, u8_select(is_nan, u8_set(HIF8_NAN), inf), codes);
+}
+
+/* `halves` as for narrow_byte_block. */
+LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *dst,
+                             fpconv_format src_format, const char *src, int halves)
+{
+    const bool wide = fp_format_is_wide(src_format);
+    const size_t step = LANES_16 * fp_formats[src_format].size;
+    const vec zero = u16_set(0), origin = u16_set((127 + HIF8_TABLE_ORIGIN) << 7);
+    const vec value[2] = {hif8_load(src, src_format).high,
+                          halves == 2 ? hif8_load(src + step, src_format).high : zero};
+    vec m[2];
+    for (int i = 0; i < 2; i++)
+        m[i] = u16_sub_saturate(vec_clear(value[i], u16_set(0x8000)), origin);
+    const vec exponent = pack_bytes(u16_shift_right(m[0], 7), u16_shift_right(m[1], 7));
+    const vec at_most = u8_min(exponent, u8_set(HIF8_LINES_END));
+    const vec line = hif8_line_of(at_most);
+    const vec rounded = round_along_lines(m, u8_lookup_16(tables->line_steps, line),
+                                          u8_lookup_16(tables->line_offset, line), FPCONV_BF16);
+    /* The smallest code is that of a binade more than rounding would give it. */
+    const vec place = u8_max(u8_min(rounded, u8_set(HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX)),
+                             u8_set(HIF8_PLACE_ORIGIN + 1));
+    const vec group = vec_and(u16_shift_right(place, 3), u8_set(HIF8_GROUPS - 1));
+    const vec code = vec_xor(place, u8_lookup_16(tables->flip_of_place, group));
+    const vec signs = pack_signs(value[0], value[1]);
+    /* 0 where the exponent is that of the origin, or less */
+    vec codes = u8_clear_where_zero(vec_or_and(code, signs, u8_set(0x80)), at_most);
+    const vec is_special = u8_equal(exponent, u8_set(255 - 127 - HIF8_TABLE_ORIGIN));
+    if (nan_is_possible(src_format) && mask_any(is_special)) {
+        struct halves x[2] = {hif8_load(src, src_format), {zero, zero}};
+        if (halves == 2)
+            x[1] = hif8_load(src + step, src_format);
+        codes = hif8_replace_specials(codes, x, is_special);
+    }
+    vec_store(dst, wide ? vec_order_packed_halves(codes) : vec_spread(codes));
+}
+#else
 /* `halves` as for narrow_byte_block. */
 LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *dst,
                              fpconv_format src_format, const char *src, int halves)
@@ -158,6 +200,7 @@ LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *ds
     const vec signed_codes = hif8_add_signs(codes, mix_high_bytes(first, second));
     vec_store(dst, wide ? vec_order_split_bytes(signed_codes) : vec_order_bytes(signed_codes));
 }
+#endif
 
 /* The top 16 bits, without signs, in byte lanes; to either, in lanes of 16 bits, place *
  * factor is still to be added, if has_product. */
@@ -168,13 +211,16 @@ struct hif8_values {
 };
 
 #ifdef VEC_LOOKS_UP_16
-/* By upper bits of the code: 4 look-ups of 16 entries instead of 16, two of 128 codes. */
-LANES struct hif8_values hif8_look_up_groups(const struct hif8_group_tables *t, vec body)
+/* By upper bits of the code: 4 look-ups of 16 entries instead of 16, two of 128 codes.  The base
+ * that zero has not has a low byte of 0 for f32. */
+LANES struct hif8_values hif8_look_up_groups(const struct hif8_group_tables *t,
+                                             fpconv_format dst_format, vec body)
 {
     const vec group = vec_and(u16_shift_right(body, 3), u8_set(HIF8_GROUPS - 1));
     const vec place = vec_xor(vec_and(body, u8_set(HIF8_GROUP - 1)), u8_lookup_16(t->flip, group));
+    const vec low = u8_lookup_16(t->base_low, group);
     const struct bytes base = {u8_clear_where_zero(u8_lookup_16(t->base_high, group), body),
-                               u8_clear_where_zero(u8_lookup_16(t->base_low, group), body)};
+                               dst_format == FPCONV_F64 ? u8_clear_where_zero(low, body) : low};
     return (struct hif8_values){base, place, u8_lookup_16(t->factor, group), true};
 }
 #endif
@@ -199,7 +245,7 @@ LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_f
 #ifdef VEC_LOOKS_UP_16
     if (dst_format != FPCONV_F16) {
         const fpconv_format alike = dst_format == FPCONV_F64 ? FPCONV_F64 : FPCONV_F32;
-        struct hif8_values found = hif8_look_up_groups(&tables->groups[alike], body);
+        struct hif8_values found = hif8_look_up_groups(&tables->groups[alike], dst_format, body);
         if (special) {
             const mask8 is_inf = u8_equal(body, u8_set(HIF8_INF));
             found.value.high = u8_select(is_inf, u8_set(high[HIF8_INF]), found.value.high);
@@ -217,7 +263,7 @@ LANES struct hif8_values hif8_look_up(const struct hif8_tables *tables, fpconv_f
 LANES void widen_hif8_block(const struct hif8_tables *restrict tables, fpconv_format dst_format,
                             char *dst, const char *src, fpconv_policy policy)
 {
-    const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
+    const vec code = vec_order_to_unpack(vec_load(src), fp_formats[dst_format].size);
     const bool special = hif8_has_special(dst_format, code);
     const struct hif8_values found =
         hif8_look_up(tables, dst_format, policy, vec_and(code, u8_set(0x7f)), special);

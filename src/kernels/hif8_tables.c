@@ -28,10 +28,16 @@ static uint32_t code_of_power(int exponent)
     return (uint32_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, f32, FPCONV_OCP);
 }
 
-static void make_parts(uint8_t parts[HIF8_TABLE_PARTS][16], const uint8_t *entries)
+/* From any of a line's binades, but not from the lowest and the highest, whose codes stand for
+ * what is beyond, too. */
+static void make_lines(struct hif8_tables *t)
 {
-    for (int i = 0; i < 16 * HIF8_TABLE_PARTS; i++)
-        parts[i / 16][i % 16] = (uint8_t)(entries[i] - (i < 16 ? 0 : entries[i - 16]));
+    for (int i = 2; i < HIF8_LINES_END - 1; i++) {
+        const int line = i + HIF8_TABLE_ORIGIN > 0 ? i / 4 : (i - 1) / 4;
+        t->line_steps[line] = t->steps[i];
+        t->line_offset[line] = (uint8_t)(HIF8_PLACE_ORIGIN + t->position[i] - i * t->steps[i]);
+    }
+    t->line_offset[HIF8_LINES_END / 4] = HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX;
 }
 
 static void make_encoding(struct hif8_tables *t)
@@ -44,11 +50,11 @@ static void make_encoding(struct hif8_tables *t)
         t->position[i] = position[code_of_power(exponent)];
         t->steps[i] = (uint8_t)(position[code_of_power(exponent + 1)] - t->position[i]);
     }
-    make_parts(t->position_parts, t->position);
-    make_parts(t->steps_parts, t->steps);
+    make_lines(t);
     for (int code = 0; code < HIF8_TABLE_CODES; code++) {
         t->code[position[code]] = (uint8_t)code;
-        t->flip_of_position[position[code] / HIF8_GROUP] = (uint8_t)(code ^ position[code]);
+        const int place = HIF8_PLACE_ORIGIN + position[code];
+        t->flip_of_place[place / HIF8_GROUP % HIF8_GROUPS] = (uint8_t)(code ^ place);
     }
 }
 
@@ -98,9 +104,13 @@ static void make_groups(struct hif8_group_tables *t, fpconv_format dst)
 
 static void make_scalar(struct hif8_scalar_tables *t)
 {
-    for (uint32_t i = 0; i < sizeof(t->code); i++)
-        t->code[i] =
-            (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, (uint64_t)i << 19, FPCONV_OCP);
+    /* Ties go away from zero, so that nothing matters beyond the rounding bit, at most the fourth
+     * of the fraction; but Inf is one of what differ in the last three. */
+    for (uint32_t i = 0; i < sizeof(t->code); i++) {
+        const bool alike = i % 8 != 0 && (i & 0x7f80) != 0x7f80;
+        t->code[i] = alike ? t->code[i - 1]
+                           : (uint8_t)fp_convert_code(FPCONV_HIF8, FPCONV_BF16, i, FPCONV_OCP);
+    }
     for (int policy = 0; policy < FPCONV_POLICY_COUNT; policy++)
         for (uint32_t code = 0; code < 256; code++) {
             t->half[0][policy][code] =

@@ -18,10 +18,14 @@
 enum {
     HIF8_TABLE_EXPONENTS = 64, /* of which 40 are looked up */
     HIF8_TABLE_ORIGIN = -24,   /* exponent of the first entry: all below round to zero */
-    HIF8_TABLE_PARTS = 3,      /* of 16, for the 40 */
     HIF8_TABLE_CODES = 128,
     HIF8_GROUP = 8, /* codes that differ in their lower 3 bits */
-    HIF8_GROUPS = HIF8_TABLE_CODES / HIF8_GROUP
+    HIF8_GROUPS = HIF8_TABLE_CODES / HIF8_GROUP,
+    HIF8_POSITION_MAX = 126,
+    /* Positions are counted from here where sums of bytes are to stay below 256; a multiple of
+     * HIF8_GROUP. */
+    HIF8_PLACE_ORIGIN = 120,
+    HIF8_LINES_END = 16 - HIF8_TABLE_ORIGIN, /* what lies beyond is alike */
 };
 
 /*
@@ -35,12 +39,14 @@ struct hif8_tables {
     /* By exponent: the position of that power of two, and how many positions there are up to
      * the next one. */
     uint8_t position[HIF8_TABLE_EXPONENTS], steps[HIF8_TABLE_EXPONENTS];
-    /* The same by tables of 16: the sum of entry i % 16 of the first 1 + i / 16 is entry i. */
-    uint8_t position_parts[HIF8_TABLE_PARTS][16], steps_parts[HIF8_TABLE_PARTS][16];
     /* By position, the code. */
     uint8_t code[HIF8_TABLE_CODES];
-    /* By position / HIF8_GROUP: code ^ position, which the other bits do not change. */
-    uint8_t flip_of_position[HIF8_GROUPS];
+    /* By line (hif8.h): steps, and what the position, counted from HIF8_PLACE_ORIGIN, is more
+     * than as many steps to a binade make it from HIF8_TABLE_ORIGIN on. */
+    uint8_t line_steps[16], line_offset[16];
+    /* By place / HIF8_GROUP, modulo their number, where `place` is the position counted from
+     * HIF8_PLACE_ORIGIN: code ^ place, which the other bits do not change. */
+    uint8_t flip_of_place[HIF8_GROUPS];
     /* By f16's exponent and the upper 3 bits of its fraction, from 2^-16 on; and by the upper
      * 7 of the 8 bits that smaller ones have. */
     uint8_t from_f16[256], from_small_f16[128];
@@ -73,20 +79,13 @@ static inline const struct hif8_tables *hif8_tables_get(void)
     return made ? made : hif8_tables_make();
 }
 
-/*
- * For look-ups of one element at a time.  Ties go away from zero, so that beyond the
- * rounding bit, at most the fourth of the fraction, nothing matters.
- */
+/* For look-ups of one element at a time. */
 struct hif8_scalar_tables {
-    /* by an f32's leading 13 bits, sign, exponent and 4 of the fraction; NaN excepted */
-    uint8_t code[1 << 13];
+    uint8_t code[1 << 16]; /* by a bf16; 128 of them share an exponent, two cache lines */
     uint16_t half[2][FPCONV_POLICY_COUNT][256]; /* f16, bf16 */
     uint32_t f32[FPCONV_POLICY_COUNT][256];
     uint64_t f64[FPCONV_POLICY_COUNT][256];
 };
-
-/* Of Inf, and the least of NaNs, without sign. */
-enum { HIF8_SPECIAL_INDEX = 0x7f800000 >> 19 };
 
 /* As for the tables above. */
 extern _Atomic(const struct hif8_scalar_tables *) hif8_scalar_tables_made;

@@ -24,19 +24,19 @@ ALWAYS_INLINE size_t element_at(size_t turn, size_t n, bool grow)
 ALWAYS_INLINE uint8_t hif8_from_f32(const struct hif8_scalar_tables *tables, uint32_t f32)
 {
     const bool is_nan = (f32 & 0x7fffffff) > 0x7f800000;
-    return is_nan ? HIF8_NAN : tables->code[f32 >> 19];
+    return is_nan ? HIF8_NAN : tables->code[f32 >> 16];
 }
 
 /* By the f32 of the same leading bits, or the nearest exponent that there is. */
 ALWAYS_INLINE uint8_t hif8_from_f64(const struct hif8_scalar_tables *tables, uint64_t f64)
 {
-    enum { INF_INDEX = HIF8_SPECIAL_INDEX, REBIAS = (1023 - 127) << 4 };
+    enum { INF_INDEX = 0x7f80 >> 3, REBIAS = (1023 - 127) << 4 };
     const uint64_t inf = UINT64_C(0x7ff) << 52, magnitude = f64 & INT64_MAX;
     const int32_t leading = (int32_t)(magnitude >> 48) - REBIAS;
     int32_t index = leading < 0 ? 0 : leading < INF_INDEX ? leading : INF_INDEX - 1;
     if (magnitude >= inf)
         index = INF_INDEX;
-    return magnitude > inf ? HIF8_NAN : tables->code[(int32_t)(f64 >> 63) << 12 | index];
+    return magnitude > inf ? HIF8_NAN : tables->code[((int32_t)(f64 >> 63) << 12 | index) << 3];
 }
 
 /* One side is hif8, the other f32 or f64. */

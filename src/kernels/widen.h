@@ -157,6 +157,15 @@ LANES void interleave_u32(vec low, vec high, vec out[2])
     vec_unpack_u32(vec_spread(low), vec_spread(high), out);
 }
 
+#ifdef VEC_ORDERS_TO_UNPACK
+#define unpack_u16 vec_unpack_u16
+#define unpack_u32 vec_unpack_u32
+#else
+#define vec_order_to_unpack(v, size) vec_spread(v)
+#define unpack_u16 interleave_u16
+#define unpack_u32 interleave_u32
+#endif
+
 /* 16-bit lanes into the top of each element of dst; the bits below are those of
  * `fill`, all or nothing, for each lane. */
 LANES void store_top16(char *dst, fpconv_format dst_format, vec top, vec fill, bool filled)
@@ -167,7 +176,7 @@ LANES void store_top16(char *dst, fpconv_format dst_format, vec top, vec fill, b
         vec_store(dst, top);
         return;
     }
-    interleave_u16(filled ? fill : zero, top, wide);
+    unpack_u16(filled ? fill : zero, top, wide);
     if (dst_format == FPCONV_F32) {
         vec_store(dst, wide[0]);
         vec_store(dst + VEC_BYTES, wide[1]);
@@ -175,16 +184,16 @@ LANES void store_top16(char *dst, fpconv_format dst_format, vec top, vec fill, b
     }
     vec fills[2] = {zero, zero};
     if (filled)
-        interleave_u16(fill, fill, fills);
+        unpack_u16(fill, fill, fills);
     for (int i = 0; i < 2; i++, dst += 2 * VEC_BYTES) {
         vec doubles[2];
-        interleave_u32(fills[i], wide[i], doubles);
+        unpack_u32(fills[i], wide[i], doubles);
         vec_store(dst, doubles[0]);
         vec_store(dst + VEC_BYTES, doubles[1]);
     }
 }
 
-/* Byte lanes in the order of vec_spread to elements of dst. */
+/* Byte lanes in the order of vec_order_to_unpack to elements of dst. */
 LANES void store_bytes_as_top16(char *dst, fpconv_format dst_format, struct bytes value, vec fill,
                                 bool filled)
 {
@@ -201,7 +210,7 @@ LANES void widen_byte_block(fpconv_format dst_format, char *dst, fpconv_format s
 {
     const struct fp_format *s = &fp_formats[src_format];
     const int sign_bit = s->exponent_bits + s->fraction_bits;
-    const vec code = vec_spread(vec_load(src)); /* in the order that vec_unpack wants */
+    const vec code = vec_order_to_unpack(vec_load(src), fp_formats[dst_format].size);
     const vec magnitude = vec_and(code, u8_set((uint8_t)((1 << sign_bit) - 1)));
     const vec sign = vec_and(u16_shift_left(code, 7 - sign_bit), u8_set(0x80));
     struct bytes value;
