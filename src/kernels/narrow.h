@@ -589,7 +589,7 @@ LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
 }
 #endif
 
-#ifdef VEC_LOOKS_UP_16
+#ifdef VEC_ROUNDS_BY_ADDITION
 /* The top halves of a block, or of its first half, as f32s towards zero; f16 are as they are. */
 LANES void load_truncated_tops(vec top[2], const char *src, fpconv_format src_format, int halves)
 {
@@ -605,12 +605,6 @@ LANES void load_truncated_tops(vec top[2], const char *src, fpconv_format src_fo
 }
 
 #include "narrow_lines.h"
-#else
-LANES bool rounds_along_lines(fpconv_format dst, fpconv_format src, fpconv_policy policy)
-{
-    (void)dst, (void)src, (void)policy;
-    return false;
-}
 #endif
 
 /* The bytes of two vectors of 16-bit lanes, in each the second's above the first's. */
@@ -659,12 +653,10 @@ LANES vec fill_nans(vec codes, const struct halves x[2], fpconv_format lane, fpc
 LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                              const char *src, fpconv_policy policy, int halves)
 {
-#ifdef VEC_LOOKS_UP_16
+#ifdef VEC_ROUNDS_BY_ADDITION
     if (rounds_along_lines(dst_format, src_format, policy) &&
         narrow_along_lines(dst_format, dst, src_format, src, halves))
         return;
-#endif
-#ifdef VEC_ROUNDS_BY_ADDITION
     if (rounds_by_addition(dst_format, src_format) &&
         !rounds_along_lines(dst_format, src_format, policy) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))

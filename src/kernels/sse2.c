@@ -219,6 +219,7 @@ LANES vec f64_multiply_add(vec a, vec b, vec c)
 #define VEC_ROUNDS_BY_ADDITION
 #define vec_split_u64_in_lanes vec_split_u64
 #define vec_order_packed_bytes(v) (v)
+#define vec_order_packed_halves(v) (v)
 #define vec_order_packed_f64_words(v) (v)
 #define vec_order_packed_f64_bytes(v) (v)
 
