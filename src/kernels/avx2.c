@@ -116,6 +116,10 @@ LANES vec vec_unsplit(vec v)
     return vec_spread(_mm256_shuffle_epi8(v, gather));
 }
 
+#define VEC_HAS_SHIFT_RIGHT_BY
+#define u32_shift_right_by _mm256_srlv_epi32
+#define u32_pack_saturate _mm256_packus_epi32 /* of what is positive */
+
 /* In 128 bits two of a, then two of b. */
 LANES void vec_split_u64_in_lanes(vec a, vec b, vec *high, vec *low)
 {

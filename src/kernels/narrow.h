@@ -750,6 +750,45 @@ LANES void narrow_f64_to_bf16_block(char *dst, const char *src, fpconv_policy po
 }
 #endif
 
+#ifdef VEC_HAS_SHIFT_RIGHT_BY
+/*
+ * The bits of bf16's magnitude and one more, which is to be rounded up, from the high 32 bits
+ * of f64s: below the exponent e_min of bf16's normal numbers the significand is shifted further.
+ * Nothing is lost that matters where ties go away from zero.
+ */
+LANES vec f64_tops_to_long_bf16(vec tops)
+{
+    const uint32_t exponent_min = 1023 - 126, one = 1 << 20;
+    const vec magnitude = vec_clear(tops, u32_set(0x80000000));
+    const vec exponent = s32_min(u32_shift_right(magnitude, 20), u32_set(exponent_min));
+    const vec code = u32_add(u32_sub(magnitude, u32_shift_left(exponent, 20)), u32_set(one));
+    return u32_shift_right_by(code, u32_sub(u32_set(exponent_min + 12), exponent));
+}
+
+/* A block, or its first half, by FPCONV_HDF5; false, and nothing is stored, if any is too large or
+ * NaN.  65,536 f64 take 0.30 ns each with AVX2, by addition 0.38. */
+LANES bool narrow_f64_tops_to_bf16_block(char *dst, const char *src, int halves)
+{
+    vec code[2], sign[2];
+    for (int i = 0; i < halves; i++, src += 4 * VEC_BYTES) {
+        vec top[2], unused;
+        for (int k = 0; k < 2; k++) {
+            const char *from = src + 2 * k * VEC_BYTES;
+            vec_split_u64_in_lanes(vec_load(from), vec_load(from + VEC_BYTES), &top[k], &unused);
+        }
+        code[i] = u32_pack_saturate(f64_tops_to_long_bf16(top[0]), f64_tops_to_long_bf16(top[1]));
+        sign[i] = s32_pack_saturate(top[0], top[1]);
+    }
+    const vec largest = halves == 2 ? u16_max(code[0], code[1]) : code[0];
+    if (mask_any(u16_greater(largest, u16_set(2 * 0x7f7f))))
+        return false;
+    for (int i = 0; i < halves; i++, dst += VEC_BYTES)
+        vec_store(dst, vec_order_packed_f64_words(
+                           vec_or_and(u16_half_up(code[i]), sign[i], u16_set(0x8000))));
+    return true;
+}
+#endif
+
 /*
  * A block by FPCONV_HDF5 of which all results are normal numbers, none of them the smallest,
  * to which a value below it may have been rounded; else false, and nothing is stored.  For f32
@@ -814,6 +853,11 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
 {
     const bool nan_possible = nan_is_possible(src_format);
     const size_t size = fp_formats[src_format].size;
+#ifdef VEC_HAS_SHIFT_RIGHT_BY
+    if (dst_format == FPCONV_BF16 && src_format == FPCONV_F64 && policy == FPCONV_HDF5 &&
+        narrow_f64_tops_to_bf16_block(dst, src, halves))
+        return;
+#endif
 #ifdef VEC_ROUNDS_BY_ADDITION
     if (rounds_by_addition(dst_format, src_format) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
