@@ -196,19 +196,24 @@ static void multiply(void *context)
     }
 }
 
-/* A run that takes 3 % more work takes 3 % more time, whatever else runs on the machine. */
+/*
+ * With a clock, against a limit of 1.15: 30 % more is over it, the same is not.  By far more than
+ * 3 %, since where four processes share two cores, one of them an emulator that runs this, equal
+ * contenders were seen to differ by that for as long as it takes.
+ */
 static void test_slower_run(void **state)
 {
     (void)state;
-    unsigned once = 10000, more = 10300;
+    const double limit = 1.15;
+    unsigned once = 10000, more = 13000;
     static struct contender c[3];
     c[0] = (struct contender){.run = multiply, .context = &once};
     c[1] = (struct contender){.run = multiply, .context = &more};
     c[2] = (struct contender){.run = multiply, .context = &once};
     timing_compare(c, 3);
     assert_true(c[0].rounds >= 3 && c[0].rounds <= TIMING_ROUNDS_MAX);
-    assert_string_equal(report_judge(timing_ratio(&c[1], &c[0], 1), 1, 1), "OVER");
-    assert_string_not_equal(report_judge(timing_ratio(&c[2], &c[0], 1), 1, 1), "OVER");
+    assert_string_equal(report_judge(timing_ratio(&c[1], &c[0], 1), limit, limit), "OVER");
+    assert_string_not_equal(report_judge(timing_ratio(&c[2], &c[0], 1), limit, limit), "OVER");
 }
 
 static unsigned prepared, run_count;
