@@ -133,8 +133,8 @@ LANES vec hif8_replace_specials(vec codes, const struct halves x[2], vec is_spec
     vec any[2];
     for (int i = 0; i < 2; i++)
         any[i] = u16_min(vec_or(x[i].low, vec_and(x[i].high, fraction)), one);
-    const vec is_nan = s8_greater(pack_bytes(any[0], any[1]), u8_set(0));
-    const vec inf = vec_or_and(u8_set(HIF8_INF), pack_signs(x[0].high, x[1].high), sign_bit);
+    const vec is_nan = s8_greater(u16_pack_saturate(any[0], any[1]), u8_set(0));
+    const vec inf = vec_or_and(u8_set(HIF8_INF), s16_pack_saturate(x[0].high, x[1].high), sign_bit);
     return u8_select(is_special, u8_select(is_nan, u8_set(HIF8_NAN), inf), codes);
 }
 
@@ -150,7 +150,7 @@ LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *ds
     vec m[2];
     for (int i = 0; i < 2; i++)
         m[i] = u16_sub_saturate(vec_clear(value[i], u16_set(0x8000)), origin);
-    const vec exponent = pack_bytes(u16_shift_right(m[0], 7), u16_shift_right(m[1], 7));
+    const vec exponent = u16_pack_saturate(u16_shift_right(m[0], 7), u16_shift_right(m[1], 7));
     const vec at_most = u8_min(exponent, u8_set(HIF8_LINES_END));
     const vec line = hif8_line_of(at_most);
     const vec rounded = round_along_lines(m, u8_lookup_16(tables->line_steps, line),
@@ -160,7 +160,7 @@ LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *ds
                              u8_set(HIF8_PLACE_ORIGIN + 1));
     const vec group = vec_and(u16_shift_right(place, 3), u8_set(HIF8_GROUPS - 1));
     const vec code = vec_xor(place, u8_lookup_16(tables->flip_of_place, group));
-    const vec signs = pack_signs(value[0], value[1]);
+    const vec signs = s16_pack_saturate(value[0], value[1]);
     /* 0 where the exponent is that of the origin, or less */
     vec codes = u8_clear_where_zero(vec_or_and(code, signs, u8_set(0x80)), at_most);
     /* Those from 2^104 on, which are rare, have bytes with a top bit, as masks have. */

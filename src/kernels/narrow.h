@@ -789,13 +789,6 @@ LANES bool narrow_f64_tops_to_bf16_block(char *dst, const char *src, int halves)
 }
 #endif
 
-/*
- * A block by FPCONV_HDF5 of which all results are normal numbers, none of them the smallest,
- * to which a value below it may have been rounded; else false, and nothing is stored.  For f32
- * to bf16 and, with VEC_HAS_F32_TO_F16, f32 and f64 to f16, in about as many operations as
- * these take without knowing.
- */
-
 /* Of magnitudes in 16 bits, are all in [first, end)? */
 LANES bool halves_are_within(const vec x[2], uint16_t first, uint16_t end)
 {
@@ -830,6 +823,12 @@ LANES bool wide_to_normal_f16(vec codes[2], const char *src, fpconv_format src_f
 }
 #endif
 
+/*
+ * A block by FPCONV_HDF5 of which all results are normal numbers, none of them the smallest,
+ * to which a value below it may have been rounded; else false, and nothing is stored.  For f32
+ * to bf16 and, with VEC_HAS_F32_TO_F16, f32 and f64 to f16, in about as many operations as
+ * these take without knowing.
+ */
 LANES bool narrow_normal_half_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
                                     const char *src)
 {

@@ -31,18 +31,6 @@ LANES bool rounds_along_lines(fpconv_format dst, fpconv_format src, fpconv_polic
     return true;
 }
 
-/* Two vectors of values below 256 as bytes, in the order of packing. */
-LANES vec pack_bytes(vec first, vec second)
-{
-    return u16_pack_saturate(first, second);
-}
-
-/* The signs of two vectors of 16-bit lanes, at the top of bytes whose other bits mean nothing. */
-LANES vec pack_signs(vec first, vec second)
-{
-    return s16_pack_saturate(first, second);
-}
-
 #ifdef VEC_LOOKS_UP_16
 LANES vec round_along_lines(const vec m[2], vec steps, vec offset, fpconv_format lane)
 {
@@ -51,7 +39,7 @@ LANES vec round_along_lines(const vec m[2], vec steps, vec offset, fpconv_format
     vec_unpack_u8(u8_set(0), steps, factor);
     for (int i = 0; i < 2; i++)
         factor[i] = s16_multiply_high_round(m[i], u16_shift_right(factor[i], shift));
-    return u8_add(pack_bytes(factor[0], factor[1]), offset);
+    return u8_add(u16_pack_saturate(factor[0], factor[1]), offset);
 }
 #endif
 
@@ -93,7 +81,7 @@ LANES vec codes_along_lines(const vec finite[2], fpconv_format lane, fpconv_form
         exponent[i] = u16_shift_right(finite[i], fraction_bits);
         m[i] = u16_sub(finite[i], u16_set((uint16_t)(first << fraction_bits)));
     }
-    const vec exponents = pack_bytes(exponent[0], exponent[1]);
+    const vec exponents = u16_pack_saturate(exponent[0], exponent[1]);
     const vec line =
         u8_min(u8_sub_saturate(exponents, u8_set((uint8_t)first)), u8_set((uint8_t)last_line(dst)));
     return round_along_lines(m, u8_lookup_in_16(u64_set(tables.steps), line),
@@ -120,7 +108,7 @@ LANES vec codes_along_lines(const vec finite[2], fpconv_format lane, fpconv_form
         }
         code[i] = u16_shift_right(highest, fraction_bits);
     }
-    return pack_bytes(code[0], code[1]);
+    return u16_pack_saturate(code[0], code[1]);
 }
 #endif
 
@@ -147,7 +135,8 @@ LANES bool narrow_along_lines(fpconv_format dst_format, char *dst, fpconv_format
     for (int i = 0; i < 2; i++) /* what is less than Inf never rounds up to it */
         finite[i] = s16_min(finite[i], u16_set(most));
     const vec codes = codes_along_lines(finite, lane, dst_format, first);
-    const vec signs = vec_and(pack_signs(value[0], value[1]), u8_set(0x80));
+    /* saturated, they keep their signs */
+    const vec signs = vec_and(s16_pack_saturate(value[0], value[1]), u8_set(0x80));
     const vec bytes = vec_or(codes, u16_shift_right(signs, 7 - sign_bit));
     vec_store(dst,
               fp_format_is_wide(src_format) ? vec_order_packed_halves(bytes) : vec_spread(bytes));
