@@ -10,6 +10,7 @@
  */
 
 typedef struct hif8_tables hif8_level_tables;
+#define hif8_level_tables_peek hif8_tables_peek
 #define hif8_level_tables_get hif8_tables_get
 
 #ifndef VEC_LOOKS_UP_16

@@ -67,15 +67,20 @@ struct hif8_tables {
     } groups[2];
 };
 
-/* The tables; NULL before they are made. */
 extern _Atomic(const struct hif8_tables *) hif8_tables_made;
 
 /* Makes them, if no other thread has begun to; NULL while another is making them. */
 const struct hif8_tables *hif8_tables_make(void);
 
+/* NULL before they are made. */
+static inline const struct hif8_tables *hif8_tables_peek(void)
+{
+    return atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
+}
+
 static inline const struct hif8_tables *hif8_tables_get(void)
 {
-    const struct hif8_tables *made = atomic_load_explicit(&hif8_tables_made, memory_order_acquire);
+    const struct hif8_tables *made = hif8_tables_peek();
     return made ? made : hif8_tables_make();
 }
 
@@ -91,10 +96,15 @@ struct hif8_scalar_tables {
 extern _Atomic(const struct hif8_scalar_tables *) hif8_scalar_tables_made;
 const struct hif8_scalar_tables *hif8_scalar_tables_make(void);
 
+/* NULL before they are made. */
+static inline const struct hif8_scalar_tables *hif8_scalar_tables_peek(void)
+{
+    return atomic_load_explicit(&hif8_scalar_tables_made, memory_order_acquire);
+}
+
 static inline const struct hif8_scalar_tables *hif8_scalar_tables_get(void)
 {
-    const struct hif8_scalar_tables *made =
-        atomic_load_explicit(&hif8_scalar_tables_made, memory_order_acquire);
+    const struct hif8_scalar_tables *made = hif8_scalar_tables_peek();
     return made ? made : hif8_scalar_tables_make();
 }
 

@@ -251,10 +251,10 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
 #ifdef VEC_HAS_MASKED_MEMORY
 enum { FEW = 16 };
 
+/* Tables are made elsewhere, lest each call pay for the stack frame that this takes. */
 LANES bool are_few(fpconv_format dst_format, fpconv_format src_format, size_t n)
 {
-    (void)dst_format, (void)src_format;
-    return n <= FEW;
+    return n <= FEW && (!uses_tables(dst_format, src_format) || hif8_level_tables_peek());
 }
 
 LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_format,
@@ -262,11 +262,8 @@ LANES void convert_few(fpconv_format dst_format, char *dst, fpconv_format src_fo
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
     const size_t block = block_elements(dst_format, src_format);
-    const hif8_level_tables *tables = find_tables(dst_format, src_format);
-    if (uses_tables(dst_format, src_format) && !tables) { /* another thread is making them */
-        convert_by_codec(dst_format, dst, src_format, src, n, policy);
-        return;
-    }
+    const hif8_level_tables *tables =
+        uses_tables(dst_format, src_format) ? hif8_level_tables_peek() : NULL;
     const uint64_t which = first_bytes(n);
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
     const size_t vectors = block * src_size / VEC_BYTES;
