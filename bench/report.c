@@ -148,6 +148,9 @@ void report_verdicts(const char *section)
         report_print(", %u unresolved", verdicts.unresolved);
     if (verdicts.has_aim)
         report_print(", %u within the aim", verdicts.aim);
+    const struct timing_range core = timing_core();
+    if (core.most > 0)
+        report_print("; the core had %.1f to %.1f additions a cycle", core.least, core.most);
     report_print("\n");
     memset(&verdicts, 0, sizeof(verdicts));
 }

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,67 @@ static double time_sample(const struct contender *c)
     return seconds / (double)c->repeats;
 }
 
+/* -------------------------------------------------------------------------- */
+/* The core                                                                   */
+/* -------------------------------------------------------------------------- */
+
+enum { CORE_TURNS = 1500, ADDITIONS = 8 };
+
+/* A multiplication that waits for the one before takes three cycles on x86-64. */
+static const double multiplication_cycles = 3;
+
+/* The compiler is neither to leave an operation out nor to merge two. */
+static uint64_t keep(uint64_t x)
+{
+    __asm__ volatile("" : "+r"(x));
+    return x;
+}
+
+static double seconds_of_multiplications(void)
+{
+    const double start = seconds_on(CLOCK_MONOTONIC);
+    uint64_t product = 3;
+    for (int i = 0; i < CORE_TURNS; i++)
+        product = keep(product * keep(product));
+    return seconds_on(CLOCK_MONOTONIC) - start;
+}
+
+/* Of numbers that do not wait for each other. */
+static double seconds_of_additions(void)
+{
+    const double start = seconds_on(CLOCK_MONOTONIC);
+    uint64_t sums[ADDITIONS] = {0};
+    for (int i = 0; i < CORE_TURNS; i++)
+        for (int sum = 0; sum < ADDITIONS; sum++)
+            sums[sum] = keep(sums[sum] + (uint64_t)i);
+    return seconds_on(CLOCK_MONOTONIC) - start;
+}
+
+static double additions_a_cycle(void)
+{
+    return seconds_of_multiplications() / multiplication_cycles / seconds_of_additions() *
+           ADDITIONS;
+}
+
+static struct timing_range core;
+
+struct timing_range timing_core(void)
+{
+    const struct timing_range range = core;
+    core = (struct timing_range){0, 0};
+    return range;
+}
+
+static void add_to_core(double additions)
+{
+    core.least = core.most > 0 ? fmin(core.least, additions) : additions;
+    core.most = fmax(core.most, additions);
+}
+
+/* -------------------------------------------------------------------------- */
+/* Comparing                                                                  */
+/* -------------------------------------------------------------------------- */
+
 /* Warms the caches up on the way. */
 static void choose_sampling(struct contender *c)
 {
@@ -136,10 +198,14 @@ void timing_compare(struct contender *contenders, size_t count)
         choose_sampling(&contenders[c]);
 
     const double start = seconds_on(CLOCK_MONOTONIC);
+    double additions[TIMING_ROUNDS_MAX];
     size_t rounds = 0;
-    for (; wants_round(rounds, seconds_on(CLOCK_MONOTONIC) - start, count); rounds++)
+    for (; wants_round(rounds, seconds_on(CLOCK_MONOTONIC) - start, count); rounds++) {
+        additions[rounds] = additions_a_cycle();
         for (size_t c = 0; c < count; c++)
             contenders[c].samples[rounds] = time_sample(&contenders[c]);
+    }
+    add_to_core(quantile(additions, rounds, 0.5).value);
     for (size_t c = 0; c < count; c++) {
         contenders[c].rounds = rounds;
         contenders[c].seconds = timing_quantile(&contenders[c], 0.5).value;

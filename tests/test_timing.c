@@ -241,6 +241,22 @@ static void test_prepares_each_run(void **state)
     assert_int_equal(run_count, 2 * (c[0].rounds + 1)); /* each has run once before */
 }
 
+/* No core adds more than ten numbers a cycle; one that shares its cycles, or is emulated, few. */
+static void test_core(void **state)
+{
+    (void)state;
+    unsigned times = 1000;
+    static struct contender c;
+    timing_core();
+    for (int i = 0; i < 2; i++) {
+        c = (struct contender){.run = multiply, .context = &times};
+        timing_compare(&c, 1);
+    }
+    const struct timing_range core = timing_core(), none = timing_core();
+    assert_true(core.least > 0 && core.least <= core.most && core.most <= 10);
+    assert_true(none.least == 0 && none.most == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_few_rounds), cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_verdicts),   cmocka_unit_test(test_larger_and_times),
         cmocka_unit_test(test_slower_run), cmocka_unit_test(test_prepares_each_run),
+        cmocka_unit_test(test_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
