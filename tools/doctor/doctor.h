@@ -23,8 +23,11 @@ enum { STATUS_SOUND, STATUS_WRONG, STATUS_ERROR };
 
 enum { SAMPLE_N = 1 << 18 };
 
-/* main.c */
+/* failure.c */
+
+/* Says why on standard error and ends the program with STATUS_ERROR. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Never of 0 bytes; fails if there is none. */
 void *allocate(size_t bytes);
 
