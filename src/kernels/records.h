@@ -117,7 +117,7 @@ static void gather_apart(char *tile, const char *lines, const struct fp_record_m
         vec v = _mm512_maskz_loadu_epi8(bytes[0], lines);
         v = _mm512_mask_loadu_epi8(v, bytes[1], lines + VEC_BYTES);
         v = _mm512_mask_loadu_epi8(v, bytes[2], lines + 2 * VEC_BYTES);
-        __builtin_prefetch(lines + 2 * VEC_BYTES + ahead, 1);
+        __builtin_prefetch(lines + 2 * VEC_BYTES + ahead, 0);
         store_first(tile, _mm512_permutexvar_epi8(order, v), tile_bytes);
     }
 }
@@ -140,7 +140,7 @@ LANES void gather_each(char *tile, const char *lines, const struct fp_record_map
         for (size_t i = 0; i < count; i++) {
             in[i] = _mm512_maskz_loadu_epi8(bytes[i], lines + i * VEC_BYTES);
             if (i >= 2)
-                __builtin_prefetch(lines + i * VEC_BYTES + ahead, 1);
+                __builtin_prefetch(lines + i * VEC_BYTES + ahead, 0);
         }
         for (size_t v = 0; v < vectors; v++) {
             const size_t first = v == 0 ? 0 : count - 2, end = vectors == 1 ? count : first + 2;
