@@ -130,11 +130,12 @@ enum {
 };
 
 /* For the lines of a block at `position` in the array, as many so far ahead, or in memory of
- * the next pages.  By a branch, lest arrays in the L2 cache pay for the arithmetic. */
+ * the next pages.  By a branch, lest arrays in the L2 cache pay for the arithmetic; that they
+ * are expected saves them two jumps in each turn. */
 LANES void prefetch_source(const char *src, size_t position, size_t bytes, ptrdiff_t ahead,
                            bool in_memory)
 {
-    if (!in_memory) {
+    if (__builtin_expect(!in_memory, 1)) {
         for (size_t i = 0; i < bytes; i += CACHE_LINE)
             __builtin_prefetch(src + ahead + (ptrdiff_t)i, 0);
         return;
@@ -224,10 +225,10 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
     const ptrdiff_t dst_back = direction < 0 ? (ptrdiff_t)((group - block) * dst_size) : 0;
     const bool in_memory = direction > 0 && n * src_size >= MEMORY_BYTES_MIN;
     const size_t near = direction > 0 ? PAGE : PAGE * src_size / dst_size;
-    const size_t ahead = in_memory ? 2 * SOURCE_AHEAD : near;
+    const size_t far = group + (in_memory ? 2 * SOURCE_AHEAD : near) / src_size;
     while (n >= block) {
         keep_pointers(&src, &dst);
-        if (n * src_size > group * src_size + ahead) {
+        if (__builtin_expect(n > far, 1)) {
             prefetch_source(src - src_back, (size_t)(src - first), group * src_size,
                             direction * (ptrdiff_t)near, in_memory);
             prefetch_destination(dst - dst_back, group * dst_size, direction * DESTINATION_AHEAD);
