@@ -117,14 +117,16 @@ LANES struct halves hif8_load(const char *src, fpconv_format format)
 #ifdef VEC_LOOKS_UP_16
 /*
  * Along lines (narrow_lines.h): each is one over four binades, of which those between 2^-3 and
- * 2^4, eight steps to a binade, are seven.  So the negative exponents are counted from one less
- * on, and the index of a line is a quarter of that.  `exponent` is counted from
- * HIF8_TABLE_ORIGIN, and at most HIF8_LINES_END.
+ * 2^4, eight steps to a binade, are seven.  So negative exponents are halved downwards, by an
+ * average with 255, not 0, and others upwards; half of that, upwards, is the line.  The 255 makes
+ * it 64 more, a bit that look-ups ignore.
+ *
+ * `exponent` is counted from HIF8_LINES_ORIGIN, and at most HIF8_LINES_END.
  */
 LANES vec hif8_line_of(vec exponent)
 {
-    const vec counted = u8_add(exponent, s8_greater(u8_set(1 - HIF8_TABLE_ORIGIN), exponent));
-    return vec_and(u16_shift_right(counted, 2), u8_set(0x0f));
+    const mask8 is_negative = s8_less(exponent, -HIF8_LINES_ORIGIN);
+    return u8_half_up(u8_average(exponent, is_negative));
 }
 
 /* Inf and NaN, which has no sign, in the order of packing. */
@@ -139,40 +141,74 @@ LANES vec hif8_replace_specials(vec codes, const struct halves x[2], vec is_spec
     return u8_select(is_special, u8_select(is_nan, u8_set(HIF8_NAN), inf), codes);
 }
 
+/* The codes of bf16s, in the order of packing, Inf and NaN as if they were finite; and the
+ * exponents, counted from HIF8_LINES_ORIGIN. */
+LANES vec hif8_codes_of_tops(const struct hif8_tables *tables, const vec value[2], vec *exponent)
+{
+    vec m[2];
+    for (int i = 0; i < 2; i++)
+        m[i] = u16_sub_saturate(vec_clear(value[i], u16_set(0x8000)),
+                                u16_set((127 + HIF8_LINES_ORIGIN) << 7));
+    *exponent = u16_pack_saturate(u16_shift_right(m[0], 7), u16_shift_right(m[1], 7));
+    const vec line = hif8_line_of(u8_min(*exponent, u8_set(HIF8_LINES_END)));
+    const vec rounded = round_along_lines(m, u8_lookup_16(tables->line_steps, line),
+                                          u8_lookup_16(tables->line_offset, line), FPCONV_BF16);
+    const vec at_most = u8_min(rounded, u8_set(HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX));
+    /* The smallest code is that of a binade more than rounding would give it, with which the
+     * line after that of zero begins.  `line`, the 64 included, is that code's place there, and
+     * further on less than any place. */
+    const vec place = u8_max(at_most, line);
+    const vec group = vec_and(u16_shift_right(place, 3), u8_set(HIF8_GROUPS - 1));
+    const vec code = vec_xor(place, u8_lookup_16(tables->flip_of_place, group));
+    const vec signs = s16_pack_saturate(value[0], value[1]);
+    return u8_clear_where_zero(vec_or_and(code, signs, u8_set(0x80)), code);
+}
+
+/* A block; or false, and nothing is stored, if `while_finite` and there are Inf, NaN or others
+ * from 2^103 on. */
+LANES bool narrow_hif8_parts(const struct hif8_tables *restrict tables, char *dst,
+                             fpconv_format src_format, const char *src, int halves,
+                             bool while_finite)
+{
+    const size_t step = LANES_16 * fp_formats[src_format].size;
+    const size_t vectors = hif8_block_parts(src_format) * (size_t)halves; /* of 16 bits */
+    const size_t parts = (vectors + 1) / 2;
+    const struct halves zero = {u16_set(0), u16_set(0)};
+    vec codes[HIF8_PARTS_MAX], largest = zero.high;
+    for (size_t i = 0; i < parts; i++, src += 2 * step) {
+        const struct halves x[2] = {hif8_load(src, src_format),
+                                    vectors > 1 ? hif8_load(src + step, src_format) : zero};
+        vec exponent;
+        codes[i] = hif8_codes_of_tops(tables, (const vec[]){x[0].high, x[1].high}, &exponent);
+        if (!while_finite)
+            codes[i] = hif8_replace_specials(
+                codes[i], x, u8_equal(exponent, u8_set(255 - 127 - HIF8_LINES_ORIGIN)));
+        largest = vec_or(largest, exponent);
+    }
+    if (while_finite && mask_any(largest)) /* which sees the top bits of bytes */
+        return false;
+    for (size_t i = 0; i < parts; i++)
+        vec_store(dst + i * VEC_BYTES, fp_format_is_wide(src_format)
+                                           ? vec_order_packed_halves(codes[i])
+                                           : vec_spread(codes[i]));
+    return true;
+}
+
+/* A function of its own, lest the other pay for what is rare by registers: then gcc 12 stores
+ * vectors and loads them again, 8 instructions of 93. */
+static __attribute__((noinline)) void
+narrow_any_hif8_block(const struct hif8_tables *restrict tables, char *dst,
+                      fpconv_format src_format, const char *src, int halves)
+{
+    narrow_hif8_parts(tables, dst, src_format, src, halves, false);
+}
+
 /* `halves` as for narrow_byte_block. */
 LANES void narrow_hif8_block(const struct hif8_tables *restrict tables, char *dst,
                              fpconv_format src_format, const char *src, int halves)
 {
-    const bool wide = fp_format_is_wide(src_format);
-    const size_t step = LANES_16 * fp_formats[src_format].size;
-    const vec zero = u16_set(0), origin = u16_set((127 + HIF8_TABLE_ORIGIN) << 7);
-    const vec value[2] = {hif8_load(src, src_format).high,
-                          halves == 2 ? hif8_load(src + step, src_format).high : zero};
-    vec m[2];
-    for (int i = 0; i < 2; i++)
-        m[i] = u16_sub_saturate(vec_clear(value[i], u16_set(0x8000)), origin);
-    const vec exponent = u16_pack_saturate(u16_shift_right(m[0], 7), u16_shift_right(m[1], 7));
-    const vec at_most = u8_min(exponent, u8_set(HIF8_LINES_END));
-    const vec line = hif8_line_of(at_most);
-    const vec rounded = round_along_lines(m, u8_lookup_16(tables->line_steps, line),
-                                          u8_lookup_16(tables->line_offset, line), FPCONV_BF16);
-    /* The smallest code is that of a binade more than rounding would give it. */
-    const vec place = u8_max(u8_min(rounded, u8_set(HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX)),
-                             u8_set(HIF8_PLACE_ORIGIN + 1));
-    const vec group = vec_and(u16_shift_right(place, 3), u8_set(HIF8_GROUPS - 1));
-    const vec code = vec_xor(place, u8_lookup_16(tables->flip_of_place, group));
-    const vec signs = s16_pack_saturate(value[0], value[1]);
-    /* 0 where the exponent is that of the origin, or less */
-    vec codes = u8_clear_where_zero(vec_or_and(code, signs, u8_set(0x80)), at_most);
-    /* Those from 2^104 on, which are rare, have bytes with a top bit, as masks have. */
-    if (nan_is_possible(src_format) && mask_any(exponent)) {
-        const vec is_special = u8_equal(exponent, u8_set(255 - 127 - HIF8_TABLE_ORIGIN));
-        struct halves x[2] = {hif8_load(src, src_format), {zero, zero}};
-        if (halves == 2)
-            x[1] = hif8_load(src + step, src_format);
-        codes = hif8_replace_specials(codes, x, is_special);
-    }
-    vec_store(dst, wide ? vec_order_packed_halves(codes) : vec_spread(codes));
+    if (!narrow_hif8_parts(tables, dst, src_format, src, halves, nan_is_possible(src_format)))
+        narrow_any_hif8_block(tables, dst, src_format, src, halves);
 }
 #else
 /* `halves` as for narrow_byte_block. */

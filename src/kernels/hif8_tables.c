@@ -28,16 +28,26 @@ static uint32_t code_of_power(int exponent)
     return (uint32_t)fp_convert_code(FPCONV_HIF8, FPCONV_F32, f32, FPCONV_OCP);
 }
 
+/* As hif8_line_of halves it twice. */
+static int line_of(int exponent)
+{
+    const int counted = exponent - HIF8_LINES_ORIGIN;
+    const int half = exponent < 0 ? counted / 2 : (counted + 1) / 2;
+    return (half + 1) / 2;
+}
+
 /* From any of a line's binades, but not from the lowest and the highest, whose codes stand for
  * what is beyond, too. */
 static void make_lines(struct hif8_tables *t)
 {
-    for (int i = 2; i < HIF8_LINES_END - 1; i++) {
-        const int line = i + HIF8_TABLE_ORIGIN > 0 ? i / 4 : (i - 1) / 4;
+    t->line_offset[0] = HIF8_PLACE_ORIGIN;
+    for (int i = 2; HIF8_TABLE_ORIGIN + i < HIF8_EXPONENT_MAX; i++) {
+        const int exponent = HIF8_TABLE_ORIGIN + i, line = line_of(exponent);
+        const int beyond = (exponent - HIF8_LINES_ORIGIN) * t->steps[i];
         t->line_steps[line] = t->steps[i];
-        t->line_offset[line] = (uint8_t)(HIF8_PLACE_ORIGIN + t->position[i] - i * t->steps[i]);
+        t->line_offset[line] = (uint8_t)(HIF8_PLACE_ORIGIN + t->position[i] - beyond);
     }
-    t->line_offset[HIF8_LINES_END / 4] = HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX;
+    t->line_offset[line_of(HIF8_EXPONENT_MAX + 1)] = HIF8_PLACE_ORIGIN + HIF8_POSITION_MAX;
 }
 
 static void make_encoding(struct hif8_tables *t)

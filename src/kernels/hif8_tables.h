@@ -22,10 +22,12 @@ enum {
     HIF8_GROUP = 8, /* codes that differ in their lower 3 bits */
     HIF8_GROUPS = HIF8_TABLE_CODES / HIF8_GROUP,
     HIF8_POSITION_MAX = 126,
-    /* Positions are counted from here where sums of bytes are to stay below 256; a multiple of
-     * HIF8_GROUP. */
-    HIF8_PLACE_ORIGIN = 120,
-    HIF8_LINES_END = 16 - HIF8_TABLE_ORIGIN, /* what lies beyond is alike */
+    /* Exponents are counted from here where they are those of lines (hif8.h), of which the
+     * first is of all that round to zero. */
+    HIF8_LINES_ORIGIN = HIF8_TABLE_ORIGIN - 1,
+    HIF8_LINES_END = 16 - HIF8_LINES_ORIGIN, /* what lies beyond is alike */
+    /* Positions are counted from here where sums of bytes are to stay below 256. */
+    HIF8_PLACE_ORIGIN = 64,
 };
 
 /*
@@ -42,7 +44,7 @@ struct hif8_tables {
     /* By position, the code. */
     uint8_t code[HIF8_TABLE_CODES];
     /* By line (hif8.h): steps, and what the position, counted from HIF8_PLACE_ORIGIN, is more
-     * than as many steps to a binade make it from HIF8_TABLE_ORIGIN on. */
+     * than as many steps to a binade make it from HIF8_LINES_ORIGIN on. */
     uint8_t line_steps[16], line_offset[16];
     /* By place / HIF8_GROUP, modulo their number, where `place` is the position counted from
      * HIF8_PLACE_ORIGIN: code ^ place, which the other bits do not change. */

@@ -24,6 +24,21 @@ static __attribute__((noinline)) void convert_by_codec(fpconv_format dst_format,
     }
 }
 
+/* How many vectors of hif8 make a block.  Where 16 entries are looked up, two, a cache line: what
+ * is around the vectors is otherwise a quarter of all instructions.  Of f64, those would be more
+ * than convert_rest has room for. */
+enum { HIF8_PARTS_MAX = 2 };
+
+LANES size_t hif8_block_parts(fpconv_format src_format)
+{
+#ifdef VEC_LOOKS_UP_16
+    if (src_format != FPCONV_F64)
+        return HIF8_PARTS_MAX;
+#endif
+    (void)src_format;
+    return 1;
+}
+
 #ifdef VEC_HAS_LOOKUP
 #include "hif8.h"
 #else
@@ -72,6 +87,8 @@ LANES void convert_block(const hif8_level_tables *tables, fpconv_format dst_form
 LANES size_t block_elements(fpconv_format dst_format, fpconv_format src_format)
 {
     const size_t dst_size = fp_formats[dst_format].size, src_size = fp_formats[src_format].size;
+    if (dst_format == FPCONV_HIF8)
+        return VEC_BYTES * hif8_block_parts(src_format);
     if (dst_size == 1 || src_size == 1)
         return VEC_BYTES;
     if (dst_size == 2)
@@ -311,15 +328,18 @@ LANES void convert_rest(fp_kernel *blocks, fpconv_format dst_format, char *dst,
     const size_t block = block_elements(dst_format, src_format);
     const size_t half = block / 2;
     const bool is_halved = (src_format == FPCONV_F64 && dst_size < sizeof(float)) ||
-                           (dst_format == FPCONV_F64 && src_size == sizeof(uint16_t));
+                           (dst_format == FPCONV_F64 && src_size == sizeof(uint16_t)) ||
+                           block > VEC_BYTES;
+    const bool fits_half = is_halved && n <= half;
+    const size_t filled = fits_half && src_format != FPCONV_F64 ? half : block;
     _Alignas(VEC_BYTES) char in[VEC_BYTES * sizeof(double)], out[VEC_BYTES * sizeof(double)];
     size_t bytes = n * src_size;
-    for (size_t i = 0; i < block * src_size; i += VEC_BYTES) {
+    for (size_t i = 0; i < filled * src_size; i += VEC_BYTES) {
         const size_t part = bytes < VEC_BYTES ? bytes : VEC_BYTES;
         vec_store(in + i, vec_load_part(src + i, part));
         bytes -= part;
     }
-    if (is_halved && n <= half && !are_unusual(dst_format, src_format, in, half))
+    if (fits_half && !are_unusual(dst_format, src_format, in, half))
         convert_block(find_tables(dst_format, src_format), dst_format, out, src_format, in, policy,
                       1);
     else

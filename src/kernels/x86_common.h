@@ -15,6 +15,7 @@ typedef vec mask8, mask16, mask32; /* all ones or all zeros in each lane */
 #define u8_sub_saturate MM(subs_epu8)
 #define u8_min MM(min_epu8)
 #define u8_equal MM(cmpeq_epi8)
+#define u8_average MM(avg_epu8) /* (a + b + 1) / 2 */
 #define s8_greater MM(cmpgt_epi8)
 #define mask_any(mask) (MM(movemask_epi8)(mask) != 0)
 #define u16_sub_saturate MM(subs_epu16)
