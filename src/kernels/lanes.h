@@ -135,6 +135,11 @@ LANES vec f32_multiply(vec a, vec b)
 }
 
 /* By the caller's rounding mode. */
+LANES vec f32_add(vec a, vec b)
+{
+    return (vec)((vec_f32)a + (vec_f32)b);
+}
+
 LANES vec f64_add(vec a, vec b)
 {
     return (vec)((vec_f64)a + (vec_f64)b);

@@ -580,6 +580,10 @@ LANES void adjust_for_f16(vec x[4], fpconv_policy policy, bool nan_possible)
 
 #ifdef VEC_ROUNDS_BY_ADDITION
 #include "narrow_add.h"
+#ifndef VEC_HAS_F32_TO_F16
+#define NARROWS_TO_F16_BY_ADDITION
+#include "narrow_f16.h"
+#endif
 #else
 LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
 {
@@ -857,8 +861,15 @@ LANES void narrow_half_block(fpconv_format dst_format, char *dst, fpconv_format 
         narrow_f64_tops_to_bf16_block(dst, src, halves))
         return;
 #endif
+#ifdef NARROWS_TO_F16_BY_ADDITION
+    if (dst_format == FPCONV_F16) {
+        if (narrow_to_f16(dst, src_format, src, policy, halves))
+            return;
+        src = reread(src);
+    }
+#endif
 #ifdef VEC_ROUNDS_BY_ADDITION
-    if (rounds_by_addition(dst_format, src_format) &&
+    if (dst_format == FPCONV_BF16 && rounds_by_addition(dst_format, src_format) &&
         narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
         return;
 #endif

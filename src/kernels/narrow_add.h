@@ -216,8 +216,8 @@ LANES bool round_f64s(struct rounded *r, const char *src, fpconv_format dst, fpc
     return !mask_any(s32_greater(largest, u32_set(exception - 1)));
 }
 
-/* A block, or the first half, to a format of 16 bits and fewer; false, and nothing is
- * stored, if there is what this is not for. */
+/* A block, or the first half, to a format of 8 bits and fewer, or of f64 to bf16; false, and
+ * nothing is stored, if there is what this is not for. */
 LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format src_format,
                               const char *src, fpconv_policy policy, int halves)
 {
@@ -237,17 +237,11 @@ LANES bool narrow_by_addition(fpconv_format dst_format, char *dst, fpconv_format
                          s32_pack_saturate(r.sign[2], r.sign[3])};
     vec code[2] = {s32_pack_saturate(r.code[0], r.code[1]),
                    s32_pack_saturate(r.code[2], r.code[3])};
-    if (d->size == 2) {
-        const vec largest = s16_max(code[0], code[1]);
-        if (mask_any(s16_greater(largest, u16_set((uint16_t)fp_max_finite(d, policy))))) {
-            if (!from_f64 && (fp_policy_is_hdf5(policy) || f32s_have_nan(r.sign)))
-                return false;
-            for (int i = 0; i < 2; i++)
-                code[i] = s16_min(code[i], u16_set(most));
-        }
+    if (d->size == 2) { /* bf16, from f64 */
         for (int i = 0; i < 2; i++) {
-            const vec all = vec_or_and(code[i], sign[i], u16_set(0x8000));
-            vec_store(dst + i * VEC_BYTES, from_f64 ? vec_order_packed_f64_words(all) : all);
+            const vec magnitude = s16_min(code[i], u16_set(most));
+            vec_store(dst + i * VEC_BYTES,
+                      vec_order_packed_f64_words(vec_or_and(magnitude, sign[i], u16_set(0x8000))));
         }
         return true;
     }
