@@ -49,18 +49,74 @@ LANES void vec_store(void *p, vec v)
 enum { FILL_BYTE = 0x3f };
 
 #ifndef VEC_HAS_MASKED_MEMORY
-/* The first `bytes`, at most a vector; the rest is FILL_BYTE. */
-LANES vec vec_load_part(const void *p, size_t bytes)
+/*
+ * Parts of vectors go by loads and stores of sizes that the compiler knows, which overlap.  Calls
+ * of memcpy, and a load of what several smaller stores had written, which waits for these to
+ * leave the store buffer, made 16 f32 to bf16 take 55 ns with AVX2 instead of 21.
+ */
+
+/* `bytes` in a word, by their first and their last `size`, which together are all. */
+LANES uint64_t load_ends(const char *p, size_t bytes, size_t size)
 {
-    vec v;
-    memset(&v, FILL_BYTE, sizeof(v));
-    memcpy(&v, p, bytes);
-    return v;
+    const size_t last = bytes - size;
+    return bits_load(p, size) | bits_load(p + last, size) << 8 * last;
 }
 
-LANES void vec_store_part(void *p, vec v, size_t bytes)
+/* The first `bytes`, less than a word; those above them are 0. */
+LANES uint64_t load_word_part(const char *p, size_t bytes)
 {
-    memcpy(p, &v, bytes);
+    if (bytes >= 4)
+        return load_ends(p, bytes, 4);
+    if (bytes >= 2)
+        return load_ends(p, bytes, 2);
+    return bytes ? bits_load(p, 1) : 0;
+}
+
+/* Word i of `bytes`, the rest of which is FILL_BYTE. */
+LANES uint64_t load_word(const char *p, size_t bytes, size_t i)
+{
+    const size_t before = i * sizeof(uint64_t);
+    if (bytes >= before + sizeof(uint64_t))
+        return bits_load(p + before, sizeof(uint64_t));
+    const uint64_t fill = UINT64_C(0x0101010101010101) * FILL_BYTE;
+    const size_t part = bytes > before ? bytes - before : 0;
+    return part > 0 ? load_word_part(p + before, part) | fill << 8 * part : fill;
+}
+
+/* The first `bytes`, at most a vector; the rest is FILL_BYTE. */
+LANES vec vec_load_part(const char *p, size_t bytes)
+{
+    if (bytes >= VEC_BYTES)
+        return vec_load(p);
+#if VEC_BYTES == 16
+    return (vec)(vec_u64){load_word(p, bytes, 0), load_word(p, bytes, 1)};
+#else
+    return (vec)(vec_u64){load_word(p, bytes, 0), load_word(p, bytes, 1), load_word(p, bytes, 2),
+                          load_word(p, bytes, 3)};
+#endif
+}
+
+/* `bytes`, by their first and their last `size`. */
+LANES void copy_ends(char *dst, const char *src, size_t bytes, size_t size)
+{
+    memcpy(dst, src, size);
+    memcpy(dst + bytes - size, src + bytes - size, size);
+}
+
+/* The first `bytes`, at most a vector. */
+LANES void vec_store_part(char *p, vec v, size_t bytes)
+{
+    if (bytes >= VEC_BYTES) {
+        vec_store(p, v);
+        return;
+    }
+    char all[VEC_BYTES];
+    vec_store(all, v);
+    for (size_t size = VEC_BYTES / 2; size > 0; size /= 2)
+        if (bytes >= size) {
+            copy_ends(p, all, bytes, size);
+            return;
+        }
 }
 #endif
 

@@ -31,8 +31,8 @@ LANES bool rounds_by_addition(fpconv_format dst, fpconv_format src)
     if (dst == FPCONV_BF16)
         return src == FPCONV_F64; /* an f32's bits are bf16's */
 #ifdef VEC_HAS_F32_TO_F16
-    if (src == FPCONV_F16)
-        return dst != FPCONV_E5M2; /* whose exponents are f16's: 16-bit lanes suffice */
+    if (src == FPCONV_F16) /* e5m2's exponents are f16's: 16-bit lanes suffice */
+        return fp_formats[dst].size == 1 && dst != FPCONV_E5M2;
     return fp_formats[dst].size == 1;
 #else
     return src != FPCONV_F16 && (dst == FPCONV_F16 || fp_formats[dst].size == 1);

@@ -94,7 +94,11 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
  */
 #define LEVEL_GUARDS_MXCSR
 
-enum { MXCSR_DEFAULT = 0x1f80, MXCSR_FLUSHES = MXCSR_DEFAULT | 0x8000 | 0x0040 };
+enum {
+    MXCSR_DEFAULT = 0x1f80,
+    MXCSR_FLUSHES = MXCSR_DEFAULT | 0x8000 | 0x0040,
+    MXCSR_FLAGS = 0x003f, /* of exceptions */
+};
 
 #define VEC_HAS_F64_TO_F32
 #define f64_add_nearest f64_add
