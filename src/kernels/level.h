@@ -459,8 +459,25 @@ LANES bool mxcsr_modes_differ(unsigned a, unsigned b)
         if (differs || (guarding && _mm_getcsr() != mxcsr))                                    \
             _mm_setcsr(mxcsr);                                                                 \
     } while (0)
+
+/* Is a block, or less, better rounded by integers?  That takes more operations, but MXCSR stays:
+ * 16 f32 to e4m3 take 17 ns with SSE2 instead of 93. */
+LANES bool rounds_by_integers(fpconv_format dst_format, fpconv_format src_format,
+                              fpconv_policy policy, size_t n)
+{
+    return fp_formats[dst_format].size == 1 && src_format != FPCONV_F64 &&
+           guarding_mxcsr(dst_format, src_format, policy) &&
+           n <= block_elements(dst_format, src_format);
+}
 #else
 #define CALL_GUARDED(DST, SRC, POLICY, call) call
+
+LANES bool rounds_by_integers(fpconv_format dst_format, fpconv_format src_format,
+                              fpconv_policy policy, size_t n)
+{
+    (void)dst_format, (void)src_format, (void)policy, (void)n;
+    return false;
+}
 #endif
 
 #define DEFINE_LOOP(DST, SRC, POLICY)                                                            \
@@ -481,14 +498,27 @@ LANES bool mxcsr_modes_differ(unsigned a, unsigned b)
                          src_rest, rest, FPCONV_##POLICY);                                       \
     }
 
-#define DEFINE_KERNEL(DST, SRC, POLICY)                                                    \
-    DEFINE_LOOP(DST, SRC, POLICY)                                                          \
-    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)            \
-    {                                                                                      \
-        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                        \
-            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);         \
-        else                                                                               \
-            CALL_GUARDED(DST, SRC, POLICY, SRC##_to_##DST##_##POLICY##_loop(dst, src, n)); \
+/* A block; the length is there for convert_rest. */
+#define DEFINE_BY_INTEGERS(DST, SRC, POLICY)                                                     \
+    static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_by_integers(               \
+        void *dst, const void *src, size_t n)                                                    \
+    {                                                                                            \
+        (void)n;                                                                                 \
+        narrow_byte_block_by_integers(FPCONV_##DST, dst, FPCONV_##SRC, src, FPCONV_##POLICY, 2); \
+    }
+
+#define DEFINE_KERNEL(DST, SRC, POLICY)                                                            \
+    DEFINE_LOOP(DST, SRC, POLICY)                                                                  \
+    DEFINE_BY_INTEGERS(DST, SRC, POLICY)                                                           \
+    static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n)                    \
+    {                                                                                              \
+        if (are_few(FPCONV_##DST, FPCONV_##SRC, n))                                                \
+            convert_few(FPCONV_##DST, dst, FPCONV_##SRC, src, n, FPCONV_##POLICY);                 \
+        else if (rounds_by_integers(FPCONV_##DST, FPCONV_##SRC, FPCONV_##POLICY, n))               \
+            convert_rest(SRC##_to_##DST##_##POLICY##_by_integers, FPCONV_##DST, dst, FPCONV_##SRC, \
+                         src, n, FPCONV_##POLICY);                                                 \
+        else                                                                                       \
+            CALL_GUARDED(DST, SRC, POLICY, SRC##_to_##DST##_##POLICY##_loop(dst, src, n));         \
     }
 
 /* Of elements that grow, which takes another loop in place. */

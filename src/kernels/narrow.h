@@ -654,18 +654,10 @@ LANES vec fill_nans(vec codes, const struct halves x[2], fpconv_format lane, fpc
  * LOADS_ANY_F64 says that these are welcome.  `halves` is 2, or 1 for the first half of
  * a block, whose other results mean nothing. */
 
-LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
-                             const char *src, fpconv_policy policy, int halves)
+LANES void narrow_byte_block_by_integers(fpconv_format dst_format, char *dst,
+                                         fpconv_format src_format, const char *src,
+                                         fpconv_policy policy, int halves)
 {
-#ifdef VEC_ROUNDS_BY_ADDITION
-    if (rounds_along_lines(dst_format, src_format, policy) &&
-        narrow_along_lines(dst_format, dst, src_format, src, halves))
-        return;
-    if (rounds_by_addition(dst_format, src_format) &&
-        !rounds_along_lines(dst_format, src_format, policy) &&
-        narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
-        return;
-#endif
     const bool wide = fp_format_is_wide(src_format);
     const fpconv_format lane = src_format == FPCONV_F16 ? FPCONV_F16 : FPCONV_BF16;
     const bool ties_away = fp_policy_is_hdf5(policy);
@@ -694,6 +686,21 @@ LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format 
         codes = fill_nans(codes, x, lane, dst_format);
     const vec mixed = add_signs(codes, signs, dst_format);
     vec_store(dst, wide ? vec_order_split_bytes(mixed) : vec_order_bytes(mixed));
+}
+
+LANES void narrow_byte_block(fpconv_format dst_format, char *dst, fpconv_format src_format,
+                             const char *src, fpconv_policy policy, int halves)
+{
+#ifdef VEC_ROUNDS_BY_ADDITION
+    if (rounds_along_lines(dst_format, src_format, policy) &&
+        narrow_along_lines(dst_format, dst, src_format, src, halves))
+        return;
+    if (rounds_by_addition(dst_format, src_format) &&
+        !rounds_along_lines(dst_format, src_format, policy) &&
+        narrow_by_addition(dst_format, dst, src_format, src, policy, halves))
+        return;
+#endif
+    narrow_byte_block_by_integers(dst_format, dst, src_format, src, policy, halves);
 }
 
 /* bf16 from blocks with f64 that f32 does not hold as normal numbers: small ones
