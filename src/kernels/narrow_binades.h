@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Included by narrow.h for an instruction set that looks 16-bit lanes up in a table of as
+ * Included by narrow_byte.h for an instruction set that looks 16-bit lanes up in a table of as
  * many as a vector has, at least 32, and shifts each by a count of its own.  It takes 8
  * operations where round_by_product takes 10, of which one port has to do fewer: with
  * AVX-512 f32 to e4m3 takes 0.12 ns an element instead of 0.15.

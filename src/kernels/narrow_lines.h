@@ -17,6 +17,20 @@
  * (narrow_add.h).  Otherwise it is the highest of the few lines of a format with fields.
  */
 
+/* The top halves of a block, or of its first half, as f32s towards zero; f16 are as they are. */
+LANES void load_truncated_tops(vec top[2], const char *src, fpconv_format src_format, int halves)
+{
+    const bool wide = fp_format_is_wide(src_format);
+    const size_t size = fp_formats[src_format].size;
+    top[0] = top[1] = u16_set(0);
+    for (int i = 0; i < halves; i++, src += LANES_16 * size) {
+        if (src_format == FPCONV_F64)
+            top[i] = vec_split_u32(truncated_f32(src), truncated_f32(src + LANES_32 * size)).high;
+        else
+            top[i] = wide ? load_halves(src, src_format).high : vec_load(src);
+    }
+}
+
 /* What rounds_by_addition leaves out needs less than either.  Of f32 to three fraction bits, four
  * lines are as many operations as an addition: with SSE2 2 to 4 % more time, while to fewer bits
  * they take up to 17 % less, and from f64 always 5 % and more. */

@@ -49,7 +49,7 @@ LANES vec s16_multiply_high_round(vec a, vec b)
 
 /* 2^exponent >> k, as floats whose exponent field is exponent - k: converting a
  * power of two that is an integer is exact; the exponent stops at 0, and 2^0
- * in place of 0 makes no difference to the rounding of narrow.h, whose results
+ * in place of 0 makes no difference to the rounding of narrow_byte.h, whose results
  * are 0 either way. */
 LANES vec u16_power_of_2_right(int exponent, vec k)
 {
