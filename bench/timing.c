@@ -125,9 +125,9 @@ static uint64_t keep(uint64_t x)
 static double seconds_of_multiplications(void)
 {
     const double start = seconds_on(CLOCK_MONOTONIC);
-    uint64_t product = 3;
+    uint64_t product = 1;
     for (int i = 0; i < CORE_TURNS; i++)
-        product = keep(product * keep(product));
+        product = keep(product * UINT64_C(0x9e3779b97f4a7c15));
     return seconds_on(CLOCK_MONOTONIC) - start;
 }
 

@@ -44,7 +44,7 @@ void timing_compare(struct contender *contenders, size_t count);
  * How many additions a cycle the core had meanwhile for one program: the least and the most that
  * was the median of a call of timing_compare since this was last asked, both 0 after none.
  *
- * Another program on the core's other hardware thread leaves about half of them.  A copy from
+ * Another program on the core's other hardware thread leaves 50 to 80 % of them.  A copy from
  * the caches is not slower then, and ratios to it, and calls, are not what the core can do.
  */
 struct timing_range {

@@ -5,8 +5,8 @@
  *
  * Everything that depends on a format is derived from its row: the scalar
  * codec, the kernels' constants, the HDF5 datatypes, the loops of the tests and
- * the table in the README.  Adding a format is adding a row (and its enum value
- * in fpconv.h).
+ * the table in the README.  Adding a format is adding a row; fpconv.h names it for
+ * callers, and level.h for the kernels, whose compilation fails where it does not.
  */
 #ifndef FPCONV_SRC_FORMATS_H
 #define FPCONV_SRC_FORMATS_H

@@ -74,16 +74,18 @@ static void check_values(fpconv_format first, fpconv_format last, fpconv_format 
     }
 }
 
+#define LAST_FORMAT ((fpconv_format)(FPCONV_FORMAT_COUNT - 1))
+
 static void strata_of_f32(void **state)
 {
     (void)state;
-    check_values(FPCONV_F64, FPCONV_HIF8, FPCONV_F32, strata_code, strata_count(FPCONV_F32));
+    check_values(FPCONV_F64, LAST_FORMAT, FPCONV_F32, strata_code, strata_count(FPCONV_F32));
 }
 
 static void strata_of_f64(void **state)
 {
     (void)state;
-    check_values(FPCONV_F64, FPCONV_HIF8, FPCONV_F64, strata_code, strata_count(FPCONV_F64));
+    check_values(FPCONV_F64, LAST_FORMAT, FPCONV_F64, strata_code, strata_count(FPCONV_F64));
 }
 
 static uint64_t code_itself(fpconv_format src, uint64_t i)
@@ -96,7 +98,7 @@ static void every_code_of_narrow_formats(void **state)
 {
     (void)state;
     for (fpconv_format src = FPCONV_F16; src < FPCONV_FORMAT_COUNT; src++)
-        check_values(FPCONV_F64, FPCONV_HIF8, src, code_itself,
+        check_values(FPCONV_F64, LAST_FORMAT, src, code_itself,
                      UINT64_C(1) << 8 * fpconv_format_size(src));
 }
 

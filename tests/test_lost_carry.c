@@ -133,9 +133,28 @@ static void every_upper_half_of_f32(void **state)
 
 /* All lengths to beyond two blocks, with bytes around the results; in place, and with the
  * destination before the source. */
+enum { LENGTH_MAX = 300 };
+
+static void check_places(const struct stream *stream, size_t n, fpconv_policy policy)
+{
+    enum { SHIFT = 24 };
+    const fpconv_format dst = stream->dst, src = stream->src;
+    const size_t dst_size = stream->dst_size, src_size = stream->src_size;
+    for (size_t shift = 0; shift <= SHIFT; shift += SHIFT) {
+        uint8_t buf[SHIFT + LENGTH_MAX * 8 + 8], before[sizeof(buf)];
+        memset(buf, 0xa5, sizeof(buf));
+        memcpy(buf + shift, stream->code_bytes, n * src_size);
+        memcpy(before, buf, sizeof(buf));
+        fp_convert(dst, buf, (ptrdiff_t)dst_size, src, buf + shift, (ptrdiff_t)src_size, n, policy);
+        for (size_t i = 0; i < n; i++)
+            check_code(dst, src, stream->codes[i], policy, load_code(buf + i * dst_size, dst_size),
+                       losing_code(dst, src, stream->codes[i], policy == FPCONV_HDF5_CARRY_LOST));
+        assert_memory_equal(buf + n * dst_size, before + n * dst_size, sizeof(buf) - n * dst_size);
+    }
+}
+
 static void lengths_and_places(void **state)
 {
-    enum { LENGTH_MAX = 300, SHIFT = 24 };
     static struct stream stream;
     (void)state;
     FOR_EACH_FORMAT (dst)
@@ -143,22 +162,10 @@ static void lengths_and_places(void **state)
             if (!is_rounded(dst, src))
                 continue;
             fill_stream(&stream, dst, src, FPCONV_HDF5);
-            const size_t dst_size = fpconv_format_size(dst), src_size = fpconv_format_size(src);
-            for (size_t n = 0; n <= LENGTH_MAX; n++)
-                for (size_t shift = 0; shift <= SHIFT; shift += SHIFT) {
-                    uint8_t buf[SHIFT + LENGTH_MAX * 8 + 8], before[sizeof(buf)];
-                    memset(buf, 0xa5, sizeof(buf));
-                    memcpy(buf + shift, stream.code_bytes, n * src_size);
-                    memcpy(before, buf, sizeof(buf));
-                    fp_convert(dst, buf, (ptrdiff_t)dst_size, src, buf + shift, (ptrdiff_t)src_size,
-                               n, FPCONV_HDF5_CARRY_LOST);
-                    for (size_t i = 0; i < n; i++)
-                        check_code(dst, src, stream.codes[i], FPCONV_HDF5_CARRY_LOST,
-                                   load_code(buf + i * dst_size, dst_size),
-                                   losing_code(dst, src, stream.codes[i], true));
-                    assert_memory_equal(buf + n * dst_size, before + n * dst_size,
-                                        sizeof(buf) - n * dst_size);
-                }
+            for (size_t n = 0; n <= LENGTH_MAX; n++) {
+                check_places(&stream, n, FPCONV_HDF5_CARRY_LOST);
+                check_places(&stream, n, FPCONV_HDF5_SUBNORMAL_CARRY_LOST);
+            }
         }
 }
 

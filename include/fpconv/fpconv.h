@@ -141,7 +141,8 @@ FPCONV_API unsigned fpconv_format_bits(fpconv_format format);
  * The instruction set in use: "portable", "sse2", "avx2", "avx512" or "neon".
  * It is chosen once, at the first conversion, as the best one that this CPU
  * offers, or the one that the environment variable FPCONV_CPU names (where the
- * CPU lacks that one, the best it offers below it).  Results do not depend on it.
+ * CPU lacks that one, the best it offers below it; another architecture's counts
+ * for nothing).  Results do not depend on it.
  */
 FPCONV_API const char *fpconv_cpu_name(void);
 

@@ -12,6 +12,7 @@
 typedef struct hif8_tables hif8_level_tables;
 #define hif8_level_tables_peek hif8_tables_peek
 #define hif8_level_tables_get hif8_tables_get
+enum { HIF8_USES_FLOATS = 1 }; /* of f64 */
 
 #ifndef VEC_LOOKS_UP_16
 /* By exponent field: the position of the power of two in the order of hif8's values, and the
@@ -128,6 +129,8 @@ LANES vec hif8_line_of(vec exponent)
     const mask8 is_negative = s8_less(exponent, -HIF8_LINES_ORIGIN);
     return u8_half_up(u8_average(exponent, is_negative));
 }
+
+_Static_assert(HIF8_PLACE_ORIGIN == 64, "the bit that the average leaves above a line's index");
 
 /* Inf and NaN, which has no sign, in the order of packing. */
 LANES vec hif8_replace_specials(vec codes, const struct halves x[2], vec is_special)

@@ -10,8 +10,8 @@
  */
 
 typedef struct hif8_scalar_tables hif8_level_tables;
-#define hif8_level_tables_peek hif8_scalar_tables_peek
 #define hif8_level_tables_get hif8_scalar_tables_get
+enum { HIF8_USES_FLOATS = 0 };
 
 /* f64 as bf16, towards zero; LANES_16 of them.  From 2^128 on all become Inf. */
 LANES vec hif8_bf16_of_f64(const char *src)

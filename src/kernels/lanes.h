@@ -62,14 +62,14 @@ LANES uint64_t load_ends(const char *p, size_t bytes, size_t size)
     return bits_load(p, size) | bits_load(p + last, size) << 8 * last;
 }
 
-/* The first `bytes`, less than a word; those above them are 0. */
+/* The first `bytes`, 1 to 7; those above them are 0. */
 LANES uint64_t load_word_part(const char *p, size_t bytes)
 {
     if (bytes >= 4)
         return load_ends(p, bytes, 4);
     if (bytes >= 2)
         return load_ends(p, bytes, 2);
-    return bytes ? bits_load(p, 1) : 0;
+    return bits_load(p, 1);
 }
 
 /* Word i of `bytes`, the rest of which is FILL_BYTE. */

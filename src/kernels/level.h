@@ -3,7 +3,18 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Included last by the file of an instruction set, which defines LEVEL, its name.
+ * Included last by the file of an instruction set, which has before it, in this order,
+ *
+ *   - VEC_BYTES and vec, what lanes.h asks for, and lanes.h;
+ *   - the operations that C's operators on vectors cannot say.  neon.c has few others; what is
+ *     missing stops the compiler;
+ *   - for what other instructions do faster, a switch each (VEC_HAS_..., VEC_ROUNDS_BY_ADDITION and
+ *     their like), next to the operations that it promises.  Without any, the algorithms take
+ *     16-bit lanes, products and whole copies of what is less than a block;
+ *   - LEVEL, its name.
+ *
+ * kernels.h, cpu.c and src/meson.build name the file, tests/meson.build and tests/test_level.c the
+ * level.
  */
 #include "narrow.h"
 #include "packing.h"
@@ -131,14 +142,14 @@ LANES bool convert_unusual_block(fpconv_format dst_format, char *dst, fpconv_for
 
 #include "loop.h"
 
-/* The loop is a function of its own, lest the compiler move conversions out of
- * the guard; it calls itself once for the rest. */
 #ifdef LEVEL_GUARDS_MXCSR
 /* What MXCSR has to be while the pair's block rounds by floating-point instructions;
  * 0 if it does not. */
 LANES unsigned guarding_mxcsr(fpconv_format dst_format, fpconv_format src_format,
                               fpconv_policy policy)
 {
+    if (dst_format == FPCONV_HIF8 && !HIF8_USES_FLOATS)
+        return 0;
     if (rounds_by_addition(dst_format, src_format))
         return src_format != FPCONV_F64 && rounds_along_lines(dst_format, src_format, policy)
                    ? 0
@@ -157,7 +168,7 @@ LANES bool mxcsr_modes_differ(unsigned a, unsigned b)
     return ((a ^ b) & ~(unsigned)MXCSR_FLAGS) != 0;
 }
 
-/* Writing MXCSR takes 15 to 25 ns, reading it less than 1: it is written where the caller's modes
+/* Writing MXCSR takes 15 to 40 ns, reading it less than 1: it is written where the caller's modes
  * differ, and where there are flags that the caller did not have. */
 #define CALL_GUARDED(DST, SRC, POLICY, call)                                                   \
     do {                                                                                       \
@@ -191,6 +202,8 @@ LANES bool rounds_by_integers(fpconv_format dst_format, fpconv_format src_format
 }
 #endif
 
+/* The loop is a function of its own, lest the compiler move conversions out of
+ * the guard; it calls itself once for the rest. */
 #define DEFINE_LOOP(DST, SRC, POLICY)                                                            \
     static void SRC##_to_##DST##_##POLICY(void *dst, const void *src, size_t n);                 \
     static __attribute__((noinline)) void SRC##_to_##DST##_##POLICY##_loop(                      \
@@ -294,6 +307,11 @@ LANES bool rounds_by_integers(fpconv_format dst_format, fpconv_format src_format
 /* The formats of 8 bits and fewer. */
 #define FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(E5M2) DO(E4M3) DO(E3M2) DO(E2M3) DO(E2M1)
 #define FOR_EACH_BYTE_FORMAT(DO) FOR_EACH_FIELD_BYTE_FORMAT(DO) DO(HIF8)
+
+#define COUNT_NAME(NAME) +1
+#define COUNT_IF_BYTE(NAME, name, type, ...) +(sizeof(type) == 1)
+_Static_assert(0 FOR_EACH_BYTE_FORMAT(COUNT_NAME) == 0 FPCONV_FORMATS(COUNT_IF_BYTE),
+               "each format of a byte has its kernels");
 
 #define DEFINE_GROWING_POLICIES(DST, SRC) \
     DEFINE_WIDENING(DST, SRC)             \

@@ -156,7 +156,7 @@ LANES size_t convert_blocks(fpconv_format dst_format, char *dst, fpconv_format s
         }
         size_t count = most > 1 && n < group ? n / block : most;
         n -= count * block;
-        while (takes_two_blocks(dst_format, src_format) && count >= 2 &&
+        while (!while_normal && takes_two_blocks(dst_format, src_format) && count >= 2 &&
                convert_two_blocks(dst_format, dst, src_format, src, policy)) {
             count -= 2;
             src += 2 * src_step;
@@ -246,7 +246,7 @@ static __attribute__((noinline)) void write_rest(char *dst, const char *out, siz
 }
 
 /*
- * The rest of an array, less than a block, by the same code on a block that it is
+ * The rest of an array, or a short one, a block at most, by the same code on a block that it is
  * copied to: results cannot depend on the position.  Where a block is many vectors, up to half of
  * it is converted as that.
  */

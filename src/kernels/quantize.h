@@ -26,7 +26,7 @@ LANES vec u16_max_of_pairs(vec a, vec b)
     return u16_max(pairs[0], pairs[1]);
 }
 
-/* Up to BLOCKS_MAX blocks as they enter rounding (narrow.h): doubled tops, and the bytes
+/* Up to BLOCKS_MAX blocks as they enter rounding (narrow_byte.h): doubled tops, and the bytes
  * with the sign bits of two vectors each. */
 struct block_tops {
     vec doubled[BLOCKS_MAX * BLOCK_VECS], signs[BLOCKS_MAX * BLOCK_VECS / 2];

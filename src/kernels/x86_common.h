@@ -89,8 +89,8 @@ LANES void vec_unpack_u32(vec low, vec high, vec out[2])
 /*
  * Before AVX-512 the conversions between floating-point formats have no form
  * without exceptions.  Kernels that use an inexact one run with MXCSR at its
- * default, all exceptions masked, and put the caller's value back, flags
- * included: about 10 ns a call.
+ * default or flushing, all exceptions masked, and put the caller's value back where
+ * it or its flags differ (level.h).
  */
 #define LEVEL_GUARDS_MXCSR
 
