@@ -144,8 +144,9 @@ static double seconds_of_additions(void)
 
 static double additions_a_cycle(void)
 {
-    return seconds_of_multiplications() / multiplication_cycles / seconds_of_additions() *
-           ADDITIONS;
+    const double turns = CORE_TURNS, additions = CORE_TURNS * ADDITIONS;
+    const double cycle = seconds_of_multiplications() / (multiplication_cycles * turns);
+    return additions * cycle / seconds_of_additions();
 }
 
 static struct timing_range core;
