@@ -12,6 +12,10 @@
  * is made sticky, that is set where any bit of the lower half is: the value
  * stays on the same side of every midpoint.  That top half is a bf16, so bf16
  * arrays enter at the same place; f16 arrays enter with f16's own fields.
+ *
+ * The plain loop over the codec branches for each element.  65,536 f32 to e4m3 in random order
+ * take 11 ns each by it (FPCONV_CPU=portable; 4 where the compiler may use all that AVX-512 has),
+ * and by what is here 0.11 with AVX-512, 0.13 to 0.2 with AVX2 and 0.3 to 0.4 with SSE2.
  */
 
 #include "narrow_load.h"
